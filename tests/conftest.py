@@ -1,0 +1,10 @@
+"""What holds for the whole suite."""
+
+import os
+
+from hypothesis import settings
+
+# No deadline per example: on a machine that is busy with something else a slow example says nothing of the code.
+settings.register_profile("here", deadline=None)
+# Hypothesis' own profile for CI draws the same examples every time, so that a change is not blamed for a new draw.
+settings.load_profile("ci" if os.environ.get("CI") else "here")
