@@ -1,0 +1,295 @@
+"""Every setting and its default, once. Environment `WIKIKEEPER_<GROUP>__<NAME>` over `wikikeeper.toml` beside the wiki.
+
+A default that is a judgement has its reason in its description; the README's table is made from here.
+"""
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, HttpUrl, SecretStr, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+    TomlConfigSettingsSource,
+)
+
+from wikikeeper.errors import Unusable
+
+CONFIG_FILE = "wikikeeper.toml"
+PREFIX, NESTED = "WIKIKEEPER_", "__"
+DAY = 86_400.0
+"""The longest that anything may take: leases are sums of these, and a machine that waits a day for one page is stuck."""
+Seconds = Annotated[float, Field(gt=0, le=DAY, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Name = Annotated[str, Field(min_length=1)]
+
+
+def _without_key(url: HttpUrl | None) -> HttpUrl | None:
+    # Addresses are shown in messages and records; what is in a secret's own setting never is.
+    if url is not None and (url.username or url.password or url.query or url.fragment):
+        raise ValueError("must have no user, password, query or fragment; a key belongs into api_key")
+    return url
+
+
+ServerUrl = Annotated[HttpUrl | None, AfterValidator(_without_key)]
+
+
+class Group(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, use_attribute_docstrings=True)
+
+
+class Llama(Group):
+    base_url: ServerUrl = None
+    """The shared model server (llama-server, single or router; any System One server). None: the bundled judge is started."""
+    model: Name = "decider"
+    """The name asked for; a router loads by it, others ignore it."""
+    api_key: SecretStr | None = None
+    """Sent as a bearer token."""
+
+
+class KeeperSettings(Group):
+    base_url: ServerUrl = None
+    """A server of the Keeper's own; None: `llama.base_url`."""
+    model: Name | None = None
+    """None: `llama.model`."""
+    api_key: SecretStr | None = None
+    """None: `llama.api_key`, but only towards `llama.base_url`: a key never goes to a server it was not given for."""
+    connect_timeout: Seconds = 10
+    """Seconds. Generous for a busy machine, short enough to notice one that is off."""
+    timeout: Seconds = 120
+    """Seconds for a call with its retries. A model that is loaded on first use needs most of it."""
+    max_chars: int = Field(default=6000, ge=200, le=100_000)
+    """Characters of page text judged, in whole paragraphs. With the options a call stays under Ollama's 64 KiB body
+    limit, in Chinese too, and fits a slot of 4,096 tokens in European languages; longer ones are halved once."""
+
+
+class Research(Group):
+    keep_threshold: Share = 0.6
+    """`useful` at or above it keeps. Above one half: a wrong keep costs a reader's time every day, a wrong discard once."""
+    injection_threshold: Share = 0.5
+    """`injection` at or above it discards."""
+    quote_max_chars: int = Field(default=400, ge=40, le=4000)
+    """Characters of one quote: about what is read at a glance."""
+    max_attempts: int = Field(default=3, ge=1, le=20)
+    """Failures of the page itself before it is parked (bad answers) or discarded (fetching)."""
+    cycle_cap: int = Field(default=200, ge=1, le=100_000)
+    """Model calls per cycle of a topic, repeats included: about an hour of the bundled judge on a slow machine."""
+    recheck_after_days: int | None = Field(default=None, ge=1, le=36_500)
+    """Days after which a judged URL is looked at again. None: only a newer date in a feed opens a revision."""
+    results_per_query: int = Field(default=20, ge=1, le=100)
+    """Search hits taken per query, of the first page: most engines give ten, SearXNG joins several."""
+    note_delay: float = Field(default=30, ge=0, le=DAY)
+    """Seconds from a first kept page to writing the note, to gather more."""
+
+
+_ORIGIN_HOST = re.compile(r"\[[0-9A-Fa-f:.]+\]|[^:/\\@*?#\[\],\"']+")
+"""A name or an address, IPv6 in brackets. What it leads to is the guard's to judge."""
+
+
+class Fetch(Group):
+    deadline: Seconds = 20
+    """Seconds for one page, redirects included."""
+    max_bytes: int = Field(default=5_000_000, ge=10_000, le=1_000_000_000)
+    """Decoded bytes of a body; twice as many are read from the wire at most."""
+    allow_origins: Annotated[tuple[str, ...], NoDecode] = ()
+    """Exact `host:port` of private addresses that links in topics may name, such as "nas.lan:8080"; in the environment
+    apart by commas. Never for redirects, search results or feeds' entries."""
+    user_agent: str = "wikikeeper/0.1 (personal research; honours Retry-After)"
+    """What servers are told."""
+
+    @field_validator("allow_origins", mode="before")
+    @classmethod
+    def listed(cls, origins: object) -> object:
+        if not isinstance(origins, str):
+            return origins
+        if origins.lstrip().startswith(
+            '["'
+        ):  # JSON, as pydantic takes lists elsewhere; "[" alone begins an IPv6 address
+            try:
+                return json.loads(origins)
+            except ValueError:
+                raise ValueError("neither a list in JSON nor host:port apart by commas") from None
+        return tuple(origin.strip() for origin in origins.split(",") if origin.strip())
+
+    @field_validator("allow_origins")
+    @classmethod
+    def exact(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        for number, origin in enumerate(origins, start=1):
+            host, _, port = origin.rpartition(":")
+            if not (port.isascii() and port.isdigit() and 0 < int(port[:6]) < 2**16) or not _ORIGIN_HOST.fullmatch(
+                host
+            ):
+                # Not repeated: what is wrong with it may be a password before an "@".
+                raise ValueError(f"the {number}. entry is not host:port, such as nas.lan:8080")
+        return tuple(origin.lower() for origin in origins)
+
+
+class Extraction(Group):
+    seconds: Seconds = 5
+    """Seconds for the text of one page; then the child process is killed and the fast extractor tries."""
+    max_memory_mb: int = Field(default=512, ge=128, le=65_536)
+    """Address space of the child above what it starts with, in MiB."""
+
+
+class Searxng(Group):
+    url: HttpUrl | None = Field(default=None, repr=False)  # may carry a password for a proxy before it
+    """A SearXNG with `json` under `search.formats`. Needed only by topics with queries."""
+    timeout: Seconds = 20
+    """Seconds for one query; SearXNG itself waits for its engines."""
+
+
+class GateSettings(Group):
+    limit: int = Field(default=2, ge=1, le=64)
+    """Calls at the model server at once. Two keep a server fed while the next call is being prepared."""
+    patience: Seconds = 120
+    """Seconds to wait for a permit with the page in hand before the result is put back, to be fetched again later. With
+    two permits and eight pages ahead it is enough for calls of half a minute."""
+
+
+class Model(Group):
+    wake_timeout: Seconds = 600
+    """Seconds for a model to load before a cycle is skipped: a large model from a cold disk takes minutes."""
+
+
+class Host(Group):
+    pages_ahead: int = Field(default=8, ge=0, le=64)
+    """Pages fetched and read while the model is busy: hides slow sites, bounds memory."""
+
+
+class Settings(BaseSettings):
+    """All settings. Frozen; read once by the composition root."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_nested_delimiter=NESTED,
+        env_ignore_empty=True,  # as shells and deploy workflows mean it: a variable that is empty is not set
+        frozen=True,
+        extra="forbid",
+    )
+    llama: Llama = Llama()
+    keeper: KeeperSettings = KeeperSettings()
+    research: Research = Research()
+    fetch: Fetch = Fetch()
+    extraction: Extraction = Extraction()
+    searxng: Searxng = Searxng()
+    gate: GateSettings = GateSettings()
+    model: Model = Model()
+    host: Host = Host()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic's signature
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+    @property
+    def keeper_base_url(self) -> str | None:
+        """Where the Keeper asks; None: the bundled judge."""
+        url = self.keeper.base_url or self.llama.base_url
+        return None if url is None else str(url)
+
+    @property
+    def keeper_model(self) -> str:
+        return self.keeper.model or self.llama.model
+
+    @property
+    def keeper_api_key(self) -> SecretStr | None:
+        """The Keeper's key; the shared server's key only where the Keeper asks the shared server.
+
+        The bundled judge gets none: no key was given for it.
+        """
+        if self.keeper_base_url is None:
+            return None
+        return self.keeper.api_key or (self.llama.api_key if self.keeper.base_url is None else None)
+
+    @property
+    def judge_lease(self) -> timedelta:
+        """fetch deadline + 2 x extraction limit + longest gate wait + call deadline, and a tenth for our own work."""
+        longest = self.fetch.deadline + 2 * self.extraction.seconds + self.gate.patience + self.keeper.timeout
+        return timedelta(seconds=longest * 1.1)
+
+    @property
+    def permit_lease(self) -> timedelta:
+        """Longer than a call can take, so that a permit never ends under a call that keeps to its deadline."""
+        return timedelta(seconds=self.keeper.timeout * 1.1 + 1)
+
+
+def load(wiki: Path) -> Settings:
+    """The settings for a wiki: environment over `wikikeeper.toml` beside it, in the wiki's folder.
+
+    Raises Unusable, naming each setting that is wrong, where it can be set and what is wrong with it.
+    """
+    file = wiki / CONFIG_FILE
+
+    class FromFile(Settings):
+        model_config = SettingsConfigDict(toml_file=file)
+
+    # Never with its cause: what pydantic and json raise holds the values, and a value may be a key.
+    try:
+        settings = FromFile()
+    except ValidationError as error:
+        wrong = [
+            f"{_named(fault['loc'])}: {_said(fault['type'], fault['msg'])}"
+            for fault in error.errors(include_input=False)
+        ]
+        raise Unusable(f"settings ({_SOURCES}): {'; '.join([*wrong, *_unknown_variables()])}") from None
+    except SettingsError:
+        raise Unusable(
+            f"settings: {PREFIX}<GROUP> as a whole must be a JSON object; better set {PREFIX}<GROUP>{NESTED}<NAME>"
+        ) from None
+    except tomllib.TOMLDecodeError as error:
+        raise Unusable(f"{file}: not valid TOML: {error}") from None
+    except UnicodeDecodeError:
+        raise Unusable(f"{file}: not valid TOML: it is not in UTF-8") from None
+    except OSError as error:
+        raise Unusable(f"{file}: cannot be read: {error.strerror}") from None
+    if unknown := list(_unknown_variables()):
+        raise Unusable(f"settings ({_SOURCES}): {'; '.join(unknown)}")
+    return settings
+
+
+_SOURCES = f"{CONFIG_FILE} or {PREFIX}…"
+
+
+def _named(path: tuple[int | str, ...]) -> str:
+    return ".".join(map(str, path))
+
+
+def _said(fault: str, message: str) -> str:
+    return "there is no such setting" if fault == "extra_forbidden" else message
+
+
+def _unknown_variables() -> Iterator[str]:
+    """Variables that look like settings of a group that does not exist, which pydantic passes over without a word."""
+    for variable in sorted(os.environ):
+        group, nested, _ = variable.upper().removeprefix(PREFIX).partition(NESTED)
+        if variable.upper().startswith(PREFIX) and nested and group.lower() not in Settings.model_fields:
+            yield f"{variable}: there is no such setting"
+
+
+def markdown_table() -> str:
+    """Every setting with its environment variable, default and reason, as the README shows it."""
+    lines = ["| setting | environment | default | what it is |", "|---|---|---|---|"]
+    for group, field in Settings.model_fields.items():
+        model = type(field.default)
+        for name, setting in model.model_fields.items():
+            default = getattr(field.default, name)
+            shown = "none" if default is None else "none" if default == () else str(default)
+            about = " ".join((setting.description or "").split())
+            variable = f"WIKIKEEPER_{group}__{name}".upper()
+            lines.append(f"| `{group}.{name}` | `{variable}` | {shown} | {about} |")
+    return "\n".join(lines) + "\n"
