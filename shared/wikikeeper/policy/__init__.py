@@ -1,0 +1,1 @@
+"""The rules of wikikeeper as pure functions. Read these to know what it does and why."""
