@@ -1,0 +1,1 @@
+"""The outside world behind the ports. Each adapter hides one thing."""

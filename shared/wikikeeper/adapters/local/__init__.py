@@ -1,0 +1,1 @@
+"""One machine: SQLite, a folder, threads."""

@@ -1,0 +1,94 @@
+"""The gate on SQLite: the contract, and the order of those who wait in one process."""
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.adapters.contracts.gate_contract import LONG, TTL, GateContract, OpenGate, refused, taken
+
+from wikikeeper.adapters.local.gate import POLL_SLOWEST, SqliteGate
+from wikikeeper.adapters.local.sqlite_database import Database
+from wikikeeper.models import Lane, Permit
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    database = Database(tmp_path / "state.db")
+    yield database
+    database.close()
+
+
+class TestSqliteGate(GateContract):
+    @pytest.fixture
+    def open_gate(self, database: Database) -> Iterator[OpenGate]:
+        def open_gate(limit: int, now: object) -> SqliteGate:
+            assert callable(now)
+            return SqliteGate(database, limit, now)
+
+        return open_gate  # type: ignore[return-value]
+
+
+def test_threads_are_let_in_in_the_order_they_came(database: Database) -> None:
+    gate = SqliteGate(database, 1)
+    permit = taken(gate)
+    order: list[int] = []
+
+    def work(number: int) -> None:
+        mine = taken(gate, patience=LONG)
+        order.append(number)
+        gate.release(mine)
+
+    with ThreadPoolExecutor(6) as pool:
+        for number in range(6):
+            pool.submit(work, number)
+            while len(gate._line) <= number:
+                time.sleep(0.001)
+        gate.release(permit)
+
+    assert order == list(range(6))
+
+
+def test_one_who_loses_patience_does_not_hold_up_the_line(database: Database) -> None:
+    gate = SqliteGate(database, 1)
+    permit = taken(gate)
+    with ThreadPoolExecutor(2) as pool:
+        impatient = pool.submit(refused, gate, timedelta(milliseconds=50))
+        while not gate._line:
+            time.sleep(0.001)
+        patient = pool.submit(taken, gate, "b", TTL, LONG)
+        impatient.result(timeout=10)
+        gate.release(permit)
+
+        assert isinstance(patient.result(timeout=10), Permit)
+
+
+def test_the_hint_is_never_so_short_that_asking_again_spins(database: Database) -> None:
+    gate = SqliteGate(database, 1)
+    taken(gate, ttl=timedelta(milliseconds=200))
+
+    assert refused(gate).hint == timedelta(seconds=POLL_SLOWEST)
+
+
+def test_who_holds_what_can_be_looked_up(database: Database) -> None:
+    SqliteGate(database, 2).acquire(Lane.PLEB, "draft of an article", TTL, timedelta())
+
+    assert [tuple(row) for row in database.read("SELECT slot, fence, holder, lane FROM slots")] == [
+        (0, 1, "draft of an article", "pleb")
+    ]
+
+
+def test_permits_outlive_the_process_that_gave_them(tmp_path: Path) -> None:
+    now = datetime.fromisoformat("2026-03-01T12:00:00Z")
+    first = Database(tmp_path / "again.db")
+    permit = taken(SqliteGate(first, 1, lambda: now))
+    first.close()
+
+    second = Database(tmp_path / "again.db")
+    gate = SqliteGate(second, 1, lambda: now)
+    refused(gate)
+    assert gate.release(permit)
+    assert taken(gate).fence == permit.fence + 1
+    second.close()
