@@ -1,0 +1,1 @@
+"""Searching, fetching and reading pages of strangers."""
