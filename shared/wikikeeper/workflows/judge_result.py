@@ -1,0 +1,393 @@
+"""Judge one waiting result: fetch, ask the Keeper once, record the verdict.
+
+claim ── fetch ── fold? ── permit ── count + renew ── call ── page, run ── verdict ── permit back ── note due
+  │        │        │         │            │            │          │           │                        └ a crash
+  │        │        │         │            │            │          │           │   before: the cycle and the reaper
+  │        │        │         │            │            │          │           │   find "kept, not noted"
+  │        │        │         │            │            │          │           └ a late verdict is refused by its fence
+  │        │        │         │            │            │          └ a crash after: the run has the verdict, the next
+  │        │        │         │            │            │            claim uses it without a call
+  │        │        │         │            │            └ a crash after: the reaper writes a `lost` run for the counted
+  │        │        │         │            │              call and frees the claim
+  │        │        │         │            └ both or neither; no: the cap is reached or the cycle was stopped
+  │        │        │         └ no permit within the patience: put back, comes again later; nothing was spent
+  │        │        └ the same text is with another result: waits for it, then repeats it
+  │        └ no text to judge: discarded without a call; not reachable: waits for the next cycle
+  └ a second delivery finds no waiting result of its cycle and does nothing
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from wikikeeper.errors import (
+    AnswerMalformed,
+    AnswerTimedOut,
+    FetchFailed,
+    ModelError,
+    ModelUnavailable,
+    ModelUnusable,
+    PageRefused,
+    Unfetchable,
+)
+from wikikeeper.models import (
+    Claim,
+    Extract,
+    Failure,
+    FailureKind,
+    Fetched,
+    Findings,
+    JudgeResult,
+    Lane,
+    Origin,
+    Permit,
+    Result,
+    ResultState,
+    Run,
+    Send,
+    StoredPage,
+    Topic,
+    Verdict,
+    Wait,
+    WriteNote,
+)
+from wikikeeper.policy import verdict as policy
+from wikikeeper.policy.closing import REFUSALS_THAT_STOP
+from wikikeeper.policy.identity import brief_hash, result_id, run_id
+from wikikeeper.policy.paragraphs import judged, text_hash
+from wikikeeper.policy.runs import triage_run
+from wikikeeper.ports import Judged
+from wikikeeper.workflows.context import App
+from wikikeeper.workflows.schedule_cycle import RUNNING, WAKE_AGAIN, answered, stop
+
+TWIN_AGAIN = timedelta(seconds=5)
+"""How soon a result looks again whether the owner of its text has a verdict: about one call of a slow model."""
+
+FAILURE_KINDS: dict[type[ModelError], FailureKind] = {
+    PageRefused: FailureKind.REFUSED,
+    AnswerMalformed: FailureKind.ANSWER,
+    AnswerTimedOut: FailureKind.ANSWER,
+    ModelUnavailable: FailureKind.SERVER,
+    ModelUnusable: FailureKind.SERVER,
+}
+
+
+def judge_result(command: JudgeResult, app: App) -> list[Send]:
+    """Bring one result to its verdict, or leave it waiting with the reason recorded."""
+    now = app.clock.now()
+    claim = app.store.claim(command.result, command.cycle, now, now + app.rules.judge_lease)
+    if claim is None:
+        return []
+    judging = _Judging(command, claim, app)
+    try:
+        return judging.go()
+    except Exception as error:
+        judging.broke(error)
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """What is judged of a page."""
+
+    fetched: Fetched
+    title: str
+    paragraphs: tuple[str, ...]
+    findings: Findings
+
+
+@dataclass(slots=True)
+class _Judging:
+    command: JudgeResult
+    claim: Claim
+    app: App
+
+    @property
+    def result(self) -> Result:
+        return self.claim.result
+
+    def go(self) -> list[Send]:
+        if (run := self._answered_before()) is not None and run.verdict is not None:
+            return self._finish(run.verdict, None, title=run.title)
+        topic = self.app.topic(self.command.topic)
+        cycle = self.app.store.cycle(self.command.cycle)
+        if topic is None or cycle is None or cycle.state not in RUNNING:
+            return self._wait_for_next_cycle()
+        try:
+            text = self._read(topic)
+        except Unfetchable as error:
+            return self._finish(Verdict.unfetchable(error.cause), None)
+        except FetchFailed as error:
+            return self._wait_for_next_cycle(FailureKind.FETCH, error.cause, error.detail, after=error.after)
+        if not cycle.fetched and self.result.origin is not Origin.FOLDER:
+            self.app.store.mark_cycle(cycle.id, fetched=True)
+        if text is None:
+            before = result_id(self.result.topic, self.result.canonical, self.result.revision - 1)
+            previous = self.app.store.result(before)
+            return self._fold(previous.folded_into or before if previous else before, None)
+        if (folded := self._fold_if_known(text)) is not None:
+            return folded
+        return self._with_permit(topic, text)
+
+    def broke(self, error: Exception) -> None:
+        """A fault of ours: the result waits with that as its failure, and a call that was counted has its run."""
+        cause = f"internal:{type(error).__name__}"
+        known = run_id(self.result.id, self.claim.fence)
+        if self.result.call_fence == self.claim.fence and self.app.store.run(known) is None:
+            self._record(self._run(self.app.clock.now(), 0.0, error=ModelError(cause)))
+        self._wait_for_next_cycle(FailureKind.ANSWER, cause)
+
+    def _answered_before(self) -> Run | None:
+        """The run of a call whose worker died between the run record and the verdict."""
+        if self.result.call_fence is None:
+            return None
+        run = self.app.store.run(run_id(self.result.id, self.result.call_fence))
+        return run if run is not None and run.outcome == "answered" else None
+
+    def _read(self, topic: Topic) -> _Text | None:
+        """Fetch and extract. None: the server says that the page has not changed since the revision before."""
+        fetched = self.app.fetcher.fetch(
+            self.result.url,
+            origin=self.result.origin,
+            folder=topic.folder,
+            etag=self.result.etag,
+            last_modified=self.result.last_modified,
+        )
+        if fetched.not_modified:
+            return None
+        extract: Extract = self.app.extractor.extract(fetched)
+        paragraphs, truncated = judged(extract.paragraphs, self.app.rules.max_chars)
+        return _Text(
+            fetched=fetched,
+            title=self.result.title or extract.title,
+            paragraphs=paragraphs,
+            findings=extract.findings.model_copy(update={"truncated": truncated}),
+        )
+
+    def _fold_if_known(self, text: _Text) -> list[Send] | None:
+        """Claim the text for this result, or follow the result that has it. None: the text is ours to judge."""
+        store, mine, known = self.app.store, self.result.id, text_hash(text.paragraphs)
+        owner = store.claim_text(self.result.topic, known, mine)
+        if owner == mine:
+            return None
+        other = store.result(owner)
+        if other is not None and other.state in (ResultState.KEPT, ResultState.DISCARDED) and other.text_hash == known:
+            return self._fold(owner, text)
+        if other is not None and other.state in (ResultState.WAITING, ResultState.JUDGING):
+            if other.cycle != self.command.cycle:
+                return self._wait_for_next_cycle()
+            if other.state is ResultState.JUDGING:
+                self._put_back(stay_in_cycle=True)
+                return [Send(command=self.command, after=TWIN_AGAIN)]
+        # The owner waits in this cycle, was parked or withdrawn, or ended without a verdict on this text. We have the
+        # page in hand and take the text over: two that wait for each other would wait for ever.
+        if store.claim_text(self.result.topic, known, mine, instead_of=owner) == mine:
+            return None
+        self._put_back(stay_in_cycle=True)
+        return [Send(command=self.command, after=TWIN_AGAIN)]
+
+    def _with_permit(self, topic: Topic, text: _Text) -> list[Send]:
+        rules, asked = self.app.rules, self.app.clock.now()
+        permit = self.app.gate.acquire(Lane.KEEPER, self.app.holder, rules.permit_lease, rules.patience)
+        if isinstance(permit, Wait):
+            self._put_back(stay_in_cycle=True)
+            return [Send(command=self.command, after=permit.hint)]
+        try:
+            return self._ask(topic, text, permit, self._seconds_since(asked))
+        finally:
+            self.app.gate.release(permit)
+
+    def _ask(self, topic: Topic, text: _Text, permit: Permit, gate_wait: float) -> list[Send]:
+        """One call; a page that the server refuses is halved once and asked again under a fence of its own."""
+        paragraphs, halved = text.paragraphs, False
+        while True:
+            if not self._begin_call(text_hash(text.paragraphs)):
+                return self._wait_for_next_cycle()
+            started = self.app.clock.now()
+            try:
+                answer = self.app.keeper.judge(topic, text.title, paragraphs)
+            except ModelError as error:
+                self._record(self._run(started, gate_wait, error=error))
+                if isinstance(error, PageRefused) and not halved:
+                    halved = True
+                    paragraphs = _half(paragraphs)
+                    renewed = self.app.gate.renew(permit, self.app.rules.permit_lease)
+                    if renewed is None:
+                        self._put_back(stay_in_cycle=True)
+                        return [Send(command=self.command)]
+                    permit = renewed
+                    continue
+                return self._call_failed(error)
+            return self._answered(topic, text, paragraphs, answer, started, gate_wait)
+
+    def _begin_call(self, text: str) -> bool:
+        """Count the call and renew the claim. False: the cap is reached, the cycle stopped, or the claim lost."""
+        until = self.app.clock.now() + self.app.rules.call_lease
+        begun = self.app.store.begin_call(self.claim, self.command.cycle, until, text_hash=text)
+        if begun is not None:
+            self.claim = begun
+            return True
+        cycle = self.app.store.cycle(self.command.cycle)
+        if cycle is not None and cycle.calls >= cycle.cap and not cycle.cap_reached:
+            self.app.store.mark_cycle(cycle.id, cap_reached=True)
+        return False
+
+    def _answered(
+        self, topic: Topic, text: _Text, paragraphs: Sequence[str], answer: Judged, started: datetime, gate_wait: float
+    ) -> list[Send]:
+        rules = self.app.rules
+        findings = text.findings.model_copy(
+            update={"truncated": text.findings.truncated or len(paragraphs) < len(text.paragraphs)}
+        )
+        decided = policy.decide(
+            answer.judgement, findings, paragraphs, rules.thresholds, quote_max_chars=rules.quote_max_chars
+        )
+        verdict = decided.model_copy(
+            update={
+                "model_asked": self.app.keeper.model,
+                "model": answer.reply.model,
+                "question_version": self.app.keeper.question_version,
+                "brief_hash": brief_hash(topic.title, topic.brief),
+                "option_order": answer.offered,
+            }
+        )
+        if verdict.kept and verdict.text_hash is not None:
+            self.app.store.put_page(
+                StoredPage(text_hash=verdict.text_hash, paragraphs=tuple(paragraphs), stored=self.app.clock.now())
+            )
+        self._record(self._run(started, gate_wait, answer=answer, verdict=verdict, title=text.title))
+        # Before the verdict: once this result is finished, the cycle may be closed by what it says of itself.
+        cycle = self.app.store.cycle(self.command.cycle)
+        if cycle is not None and (not cycle.answered or cycle.refusals):
+            self.app.store.mark_cycle(cycle.id, answered=True)
+            answered(self.app)
+        return self._finish(verdict, text)
+
+    def _call_failed(self, error: ModelError) -> list[Send]:
+        """Leave the result waiting; stop the cycle where no page could do better."""
+        if isinstance(error, PageRefused):
+            if self.app.store.count_refusal(self.command.cycle) >= REFUSALS_THAT_STOP:
+                stop(self.command.cycle, f"refused:{error.cause}", str(error), self.app)
+        elif isinstance(error, ModelUnusable):
+            stop(self.command.cycle, error.cause, error.detail, self.app)
+        elif isinstance(error, ModelUnavailable):
+            state = self.app.decider.state()
+            if state.state == "unhealthy":
+                stop(self.command.cycle, state.cause, state.detail, self.app)
+            elif state.state == "waking" and self._may_wait_for_the_model():
+                self.app.decider.wake()
+                self._put_back(stay_in_cycle=True)
+                return [Send(command=self.command, after=WAKE_AGAIN)]
+        return self._wait_for_next_cycle(FAILURE_KINDS[type(error)], error.cause, error.detail)
+
+    def _may_wait_for_the_model(self) -> bool:
+        cycle = self.app.store.cycle(self.command.cycle)
+        return cycle is not None and self.app.clock.now() - cycle.started < self.app.rules.wake_timeout
+
+    def _record(self, run: Run) -> None:
+        if not self.app.store.put_run(run):
+            self.app.reporter.event("run_known", run=run.id)
+        self.app.reporter.event(
+            "model_called", topic=run.topic, run=run.id, cycle=run.cycle, outcome=run.outcome, seconds=run.seconds
+        )
+
+    def _run(
+        self,
+        started: datetime,
+        gate_wait: float,
+        *,
+        error: ModelError | None = None,
+        answer: Judged | None = None,
+        verdict: Verdict | None = None,
+        title: str = "",
+    ) -> Run:
+        return triage_run(
+            self.result,
+            self.claim.fence,
+            "failed" if error else "answered",
+            started=started,
+            model_asked=self.app.keeper.model,
+            question_version=self.app.keeper.question_version,
+            seconds=self._seconds_since(started),
+            gate_wait=gate_wait,
+            error=str(error) if error else None,
+            attempts=error.attempts if error else None,
+            reply=answer.reply if answer else None,
+            verdict=verdict,
+            title=title,
+        )
+
+    def _finish(self, verdict: Verdict, text: _Text | None, *, title: str | None = None) -> list[Send]:
+        """Record the verdict; a kept result makes the note due, and the one who set that sends WriteNote."""
+        now = self.app.clock.now()
+        finished = self.app.store.finish(
+            self.claim,
+            ResultState.KEPT if verdict.kept else ResultState.DISCARDED,
+            now,
+            verdict=verdict,
+            title=text.title if text else title,
+            # Of the whole text, also where only half was judged: by this hash other results are folded.
+            text_hash=text_hash(text.paragraphs) if text else None,
+            etag=text.fetched.etag if text else None,
+            last_modified=text.fetched.last_modified if text else None,
+        )
+        if not finished:
+            self.app.reporter.event("verdict_superseded", topic=self.result.topic, result=self.result.id)
+            return []
+        self.app.reporter.event(
+            "result_judged",
+            topic=self.result.topic,
+            result=self.result.id,
+            cycle=self.command.cycle,
+            kept=verdict.kept,
+            reason=verdict.reason,
+        )
+        if not verdict.kept or not self.app.store.set_note_due(self.result.topic, now):
+            return []
+        return [Send(command=WriteNote(topic=self.result.topic), after=self.app.rules.note_delay)]
+
+    def _fold(self, into: str, text: _Text | None) -> list[Send]:
+        self.app.store.finish(
+            self.claim,
+            ResultState.FOLDED,
+            self.app.clock.now(),
+            folded_into=into,
+            title=text.title if text else None,
+            text_hash=text_hash(text.paragraphs) if text else None,
+            etag=text.fetched.etag if text else self.result.etag,
+            last_modified=text.fetched.last_modified if text else self.result.last_modified,
+        )
+        self.app.reporter.event("result_folded", topic=self.result.topic, result=self.result.id, into=into)
+        return []
+
+    def _wait_for_next_cycle(
+        self,
+        kind: FailureKind | None = None,
+        cause: str = "",
+        detail: str = "",
+        *,
+        after: timedelta | None = None,
+    ) -> list[Send]:
+        now = self.app.clock.now()
+        failure = (
+            Failure(at=now, cycle=self.command.cycle, kind=kind, cause=cause, detail=detail[:300]) if kind else None
+        )
+        self._put_back(stay_in_cycle=False, failure=failure, not_before=now + after if after else None)
+        if failure is not None:
+            self.app.reporter.event(
+                "result_failed", topic=self.result.topic, result=self.result.id, cause=cause, kind=kind
+            )
+        return []
+
+    def _put_back(
+        self, *, stay_in_cycle: bool, failure: Failure | None = None, not_before: datetime | None = None
+    ) -> None:
+        self.app.store.put_back(self.claim, stay_in_cycle=stay_in_cycle, failure=failure, not_before=not_before)
+
+    def _seconds_since(self, then: datetime) -> float:
+        return max((self.app.clock.now() - then).total_seconds(), 0.0)
+
+
+def _half(paragraphs: Sequence[str]) -> tuple[str, ...]:
+    """The first half by characters, in whole paragraphs where there are several."""
+    return judged(paragraphs, max(sum(map(len, paragraphs)) // 2, 1))[0]

@@ -1,0 +1,321 @@
+"""Start a cycle of a topic: look at the model, search, remember what is new, send what waits. And close it again.
+
+    (no item) ── model waking ──▶ the same command again in a minute, no cycle yet
+        │
+        ├── model unhealthy ──▶ skipped, with the cause; nothing was searched
+        ▼
+      open (leased) ── a crash here: the lease runs out, the reaper sends the tick once more
+        │  search, put new results, send
+        ▼
+     draining ── judge_result works; it may set `stopped`
+        │  nothing of it is unfinished: its failures are settled, then
+        ▼
+       done
+
+The cycle item is put only if absent, so a tick that fires twice runs once.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from wikikeeper.errors import SearchFailed
+from wikikeeper.models import (
+    Alert,
+    CloseCycle,
+    Cycle,
+    CycleState,
+    Found,
+    JudgeResult,
+    ModelState,
+    Result,
+    ResultState,
+    Send,
+    StartCycle,
+    Topic,
+)
+from wikikeeper.policy import closing, schedule
+from wikikeeper.policy.identity import cycle_id, result_id
+from wikikeeper.policy.revisions import next_revision
+from wikikeeper.policy.topics import slug_of
+from wikikeeper.policy.urls import canonical
+from wikikeeper.ports import RunStore
+from wikikeeper.workflows.context import App
+
+WAKE_AGAIN = timedelta(minutes=1)
+"""A tick is a minute: a model that loads is looked at with the next one."""
+RUNNING = frozenset({CycleState.OPEN, CycleState.DRAINING})
+UNFINISHED = frozenset({ResultState.WAITING, ResultState.JUDGING})
+JUDGED = frozenset({ResultState.KEPT, ResultState.DISCARDED, ResultState.FOLDED})
+DRAINING = frozenset({CycleState.DRAINING})
+WITHDRAWABLE = frozenset({ResultState.WAITING, ResultState.PARKED})
+
+
+def schedule_cycle(command: StartCycle | CloseCycle, app: App) -> list[Send]:
+    """Start or close a cycle. A command for a tick that has run, or for a topic that is gone, changes nothing."""
+    if isinstance(command, CloseCycle):
+        close(command.cycle, app)
+        return []
+    topic = app.topic(command.topic)
+    if topic is None:
+        return []
+    now = app.clock.now()
+    if schedule.ended(topic.until, topic.zone, now):
+        if topic.until is not None and app.store.end_topic(topic.slug, topic.until):
+            app.reporter.event("topic_ended", topic=topic.slug, until=str(topic.until))
+        return []
+    for old in app.store.cycles(topic=topic.slug, states=DRAINING):
+        close(old.id, app)
+
+    if (asked_again := _unless_healthy(command, topic, app, now)) is not None:
+        return asked_again
+    return _run(command, topic, app, now)
+
+
+def due(app: App) -> list[Send]:
+    """One StartCycle for each topic with a tick that has come since its last check."""
+    return due_starts(app.topics()[0], app.store, app.clock.now())
+
+
+def due_starts(topics: Iterable[Topic], store: RunStore, now: datetime) -> list[Send]:
+    """As `due`. A topic that is seen for the first time runs at its next tick: this look is its first check."""
+    sends = []
+    for topic in topics:
+        if topic.cron is None:
+            continue
+        state = store.topic(topic.slug)
+        if schedule.ended(topic.until, topic.zone, now) and state.ended == topic.until:
+            continue  # the notice was given
+        if state.last_check is None:
+            store.checked(topic.slug, now, ran=False)
+            continue
+        tick, missed = schedule.ticks_due(topic.cron, topic.zone, state.last_check, now)
+        if tick is not None:
+            sends.append(Send(command=StartCycle(topic=topic.slug, tick=schedule.tick_id(tick), missed=missed)))
+    return sends
+
+
+def withdraw_deleted(app: App) -> int:
+    """Withdraw the unfinished results of topics whose file is gone. A file that only has a fault is still there."""
+    topics, faults = app.topics()
+    there = {topic.slug for topic in topics} | {slug_of(fault.key) for fault in faults}
+    withdrawn = 0
+    for result in app.store.results(states=WITHDRAWABLE):
+        if result.topic not in there and app.store.withdraw(result.id, app.clock.now()):
+            withdrawn += 1
+    if withdrawn:
+        app.reporter.event("results_withdrawn", count=withdrawn)
+    return withdrawn
+
+
+def close(cycle: str, app: App) -> bool:
+    """Close a draining cycle when nothing of it is unfinished. Safe to repeat: a settled failure counts once."""
+    item = app.store.cycle(cycle)
+    if item is None or item.state is not CycleState.DRAINING:
+        return False
+    left = list(app.store.results(topic=item.topic, states=UNFINISHED))
+    if any(result.cycle == cycle for result in left):
+        return False
+    # Read again: what its last results set on the cycle is there once they are no longer on their way.
+    item = app.store.cycle(cycle) or item
+    now = app.clock.now()
+    reason = _without_an_answer(item, left)
+    for result in left:
+        settled = closing.settle(result, item, app.rules.max_attempts)
+        if settled is None:
+            continue
+        stored = app.store.settle(
+            result.id, cycle, attempts=settled.attempts, state=settled.state, verdict=settled.verdict, at=now
+        )
+        if stored and settled.state is not ResultState.WAITING:
+            reason = settled.verdict.reason if settled.verdict else None
+            app.reporter.event(
+                f"result_{settled.state}", topic=result.topic, result=result.id, cycle=cycle, reason=reason
+            )
+    ended = app.store.end_cycle(cycle, CycleState.DONE, now, reason=reason, only_from=DRAINING)
+    if ended and reason is not None:
+        alert(reason, "every call of a cycle failed: look at the runs and at the model server", app, now, calls=True)
+    return ended
+
+
+def _without_an_answer(cycle: Cycle, left: Iterable[Result]) -> str | None:
+    """A cycle that called and was never answered is no quiet success: the commonest cause, for a person to see."""
+    if cycle.calls == 0 or cycle.answered:
+        return None
+    causes = Counter(f.cause for result in left for f in result.failures if f.cycle == cycle.id)
+    return f"no_answer:{causes.most_common(1)[0][0]}" if causes else None
+
+
+def stop(cycle: str, cause: str, detail: str, app: App) -> None:
+    """Stop a cycle for a cause that no page can help, and tell a person once per cause."""
+    now = app.clock.now()
+    if app.store.end_cycle(cycle, CycleState.STOPPED, now, reason=f"{cause}: {detail}", only_from=RUNNING):
+        app.reporter.event("cycle_stopped", cycle=cycle, cause=cause)
+    alert(cause, detail, app, now, calls=True)
+
+
+def answered(app: App) -> None:
+    """A good answer came: what was wrong with calls is over."""
+    app.store.clear_alerts(_subject(app, calls=True))
+
+
+def alert(cause: str, detail: str, app: App, now: datetime, *, calls: bool = False) -> None:
+    """Tell a person about the model, once per cause until it is well.
+
+    What calls brought up is kept apart: a server that looks well and refuses every call is not well again.
+    """
+    subject = _subject(app, calls=calls)
+    if app.store.raise_alert(Alert(subject=subject, cause=cause, detail=detail, raised=now)):
+        app.reporter.event("alert", subject=subject, cause=cause, detail=detail)
+
+
+def _subject(app: App, *, calls: bool) -> str:
+    return f"{'calls' if calls else 'model'}:{app.decider.model}"
+
+
+def _unless_healthy(command: StartCycle, topic: Topic, app: App, now: datetime) -> list[Send] | None:
+    """None when the model can be asked; otherwise what follows instead of a cycle."""
+    model = app.decider.state()
+    if model.state == "healthy":
+        app.store.clear_alerts(_subject(app, calls=False))
+        return None
+    if app.store.cycle(cycle_id(topic.slug, command.tick)) is not None:
+        return []
+    if model.state == "waking":
+        first = command.first_wake or now
+        if now - first < app.rules.wake_timeout:
+            app.decider.wake()
+            app.reporter.event("model_waking", topic=topic.slug, cause=model.cause)
+            return [Send(command=command.model_copy(update={"first_wake": first}), after=WAKE_AGAIN)]
+        waited = f"still {model.cause} after {(now - first).total_seconds():.0f} s"
+        model = ModelState(state="unhealthy", cause="wake_timeout", detail=waited)
+    skipped = _new_cycle(command, topic, app, now).model_copy(
+        update={"state": CycleState.SKIPPED, "reason": f"{model.cause}: {model.detail}", "ended": now}
+    )
+    if app.store.start_cycle(skipped):
+        app.store.checked(topic.slug, now, ran=False)
+        app.reporter.event("cycle_skipped", topic=topic.slug, cycle=skipped.id, cause=model.cause)
+        alert(model.cause, model.detail, app, now)
+    return []
+
+
+def _new_cycle(command: StartCycle, topic: Topic, app: App, now: datetime) -> Cycle:
+    return Cycle(
+        id=cycle_id(topic.slug, command.tick),
+        topic=topic.slug,
+        tick=command.tick,
+        state=CycleState.OPEN,
+        started=now,
+        lease_until=now + app.rules.cycle_lease + app.rules.source_deadline * (len(topic.queries) + len(topic.feeds)),
+        cap=app.rules.cycle_cap,
+        problems=(f"missed_ticks:{command.missed}",) if command.missed else (),
+    )
+
+
+def _run(command: StartCycle, topic: Topic, app: App, now: datetime) -> list[Send]:
+    cycle = _new_cycle(command, topic, app, now)
+    if not app.store.start_cycle(cycle):
+        return []
+    cycle = app.store.cycle(cycle.id) or cycle  # a tick that is run once more carries a higher fence
+    app.store.checked(topic.slug, now, ran=True)
+    app.reporter.event("cycle_started", topic=topic.slug, cycle=cycle.id)
+
+    found, problems = _search(topic, app)
+    new = 0
+    for place, find in enumerate(found):
+        try:
+            # A microsecond apart, so that what was ranked first is judged first where not all can be.
+            new += _remember(topic, find, app, now + timedelta(microseconds=place))
+        except ValueError as error:
+            problems.append(f"bad_address: {error}")
+    sends, more = _send(topic, cycle.id, app, now)
+    drained = cycle.model_copy(
+        update={
+            "state": CycleState.DRAINING,
+            "found": len(found),
+            "new": new,
+            "sent": len(sends),
+            "cap_reached": more,
+            "problems": cycle.problems + tuple(problems),
+        }
+    )
+    if not app.store.drain_cycle(drained):
+        return []  # our lease ran out and the tick was sent again; what we put is found by that run
+    for problem in problems:
+        app.reporter.event("cycle_problem", topic=topic.slug, cycle=cycle.id, problem=problem)
+    app.reporter.event("cycle_sent", topic=topic.slug, cycle=cycle.id, sent=len(sends), cap_reached=more)
+    if not sends:
+        close(cycle.id, app)
+    return sends
+
+
+def _search(topic: Topic, app: App) -> tuple[list[Found], list[str]]:
+    """Everything the sources have, and what was out. An outage is a problem of the cycle, never an empty answer."""
+    found: list[Found] = []
+    problems: list[str] = []
+    for source in app.search.sources(topic):
+        try:
+            found.extend(source.find())
+        except SearchFailed as error:
+            problems.append(f"search_outage:{error.cause}: {source.name}: {error.detail}")
+        problems.extend(source.warnings)
+    return found, problems
+
+
+def _remember(topic: Topic, find: Found, app: App, now: datetime) -> bool:
+    """Store a find as a new waiting result, unless this topic knows it in this revision.
+
+    Raises ValueError for an address that no page can have.
+    """
+    identity = canonical(find.url)
+    latest = app.store.latest(topic.slug, identity)
+    revision = next_revision(latest, find, now, app.rules.recheck_after)
+    if revision is None:
+        return False
+    # "Not modified" is only worth asking for against a text that has a verdict.
+    judged = latest if latest is not None and latest.state in JUDGED else None
+    return app.store.add_result(
+        Result(
+            id=result_id(topic.slug, identity, revision),
+            topic=topic.slug,
+            url=find.url,
+            canonical=identity,
+            revision=revision,
+            title=find.title,
+            origin=find.origin,
+            published=find.published,
+            found=now,
+            etag=judged.etag if judged else None,
+            last_modified=judged.last_modified if judged else None,
+        )
+    )
+
+
+def _send(topic: Topic, cycle: str, app: App, now: datetime) -> tuple[list[Send], bool]:
+    """Put what waits on its way, oldest first, up to the cap; and whether more waits than the cap allows.
+
+    What failed before comes last: pages that stop every cycle must not keep the others from ever being judged.
+    What is on its way for another running cycle of the topic, or failed in it, is that cycle's until it closes.
+    """
+    others = {other.id for other in app.store.cycles(topic=topic.slug, states=RUNNING)} - {cycle}
+    waiting = app.store.results(topic=topic.slug, states=frozenset({ResultState.WAITING}))
+    untried: list[Result] = []
+    tried: list[Result] = []
+    for result in waiting:
+        if len(untried) > app.rules.cycle_cap:
+            break
+        if _ready(result, others, now):
+            (tried if result.failures or result.nonresponses else untried).append(result)
+    sends: list[Send] = []
+    for result in untried + tried:
+        if len(sends) >= app.rules.cycle_cap:
+            return sends, True
+        if app.store.send_result(result.id, cycle, instead_of=result.cycle):
+            sends.append(Send(command=JudgeResult(topic=topic.slug, result=result.id, cycle=cycle)))
+    return sends, False
+
+
+def _ready(result: Result, others: set[str], now: datetime) -> bool:
+    last = result.failures[-1].cycle if result.failures else None
+    unsettled = last in others and result.settled_cycle != last
+    return result.cycle not in others and not unsettled and (result.not_before is None or result.not_before <= now)
