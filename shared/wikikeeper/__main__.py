@@ -1,0 +1,5 @@
+"""`python -m wikikeeper` is `wikikeeper`."""
+
+from wikikeeper.cli import main
+
+main()

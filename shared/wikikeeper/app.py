@@ -1,0 +1,216 @@
+"""The composition root of one machine: settings and a folder in, an App with real adapters out."""
+
+import os
+import secrets
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from wikikeeper.adapters.llama.decide import LlamaDecider
+from wikikeeper.adapters.local.files import explaining, flush_folder, link_new, read_file
+from wikikeeper.adapters.local.folder_wiki import FolderWiki
+from wikikeeper.adapters.local.gate import SqliteGate
+from wikikeeper.adapters.local.private_folder import PRIVATE_FOLDER, private_folder
+from wikikeeper.adapters.local.sqlite_database import Database
+from wikikeeper.adapters.local.sqlite_store import SqliteRunStore
+from wikikeeper.adapters.web.extract import ChildExtractor
+from wikikeeper.adapters.web.fetch import FeedFetcher, GuardedFetcher
+from wikikeeper.adapters.web.guard_client import GuardedClient
+from wikikeeper.adapters.web.searxng import Searxng
+from wikikeeper.adapters.web.sources import TopicSearch
+from wikikeeper.errors import Unusable
+from wikikeeper.keeper import QuestioningKeeper
+from wikikeeper.models import Thresholds
+from wikikeeper.ports import Reporter
+from wikikeeper.settings import Settings
+from wikikeeper.workflows.context import App, Rules
+
+CYCLE_LEASE = timedelta(minutes=5)
+"""For storing what the sources of a topic have, which bring their own deadlines: thousands of finds on a slow disk."""
+WRITE_SECONDS = 5
+"""For our own writes between a call and its verdict, on a busy disk."""
+SECRET_BYTES = 32
+"""As many as a digest of SHA-256: more would add nothing."""
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+
+def rules(settings: Settings, thresholds: Thresholds) -> Rules:
+    """The settings that workflows apply, as values."""
+    research, keeper = settings.research, settings.keeper
+    recheck = research.recheck_after_days
+    return Rules(
+        thresholds=thresholds,
+        quote_max_chars=research.quote_max_chars,
+        max_chars=keeper.max_chars,
+        max_attempts=research.max_attempts,
+        cycle_cap=research.cycle_cap,
+        recheck_after=None if recheck is None else timedelta(days=recheck),
+        note_delay=timedelta(seconds=research.note_delay),
+        judge_lease=settings.judge_lease,
+        call_lease=timedelta(seconds=keeper.timeout + WRITE_SECONDS),
+        cycle_lease=CYCLE_LEASE,
+        source_deadline=timedelta(seconds=max(settings.searxng.timeout, settings.fetch.deadline)),
+        permit_lease=settings.permit_lease,
+        patience=timedelta(seconds=settings.gate.patience),
+        wake_timeout=timedelta(seconds=settings.model.wake_timeout),
+    )
+
+
+@dataclass(frozen=True)
+class ModelServer:
+    """Where the Keeper asks, under which name, and the thresholds measured for it, if any were."""
+
+    base_url: str
+    model: str
+    thresholds: Thresholds | None = None
+    bundled: bool = False
+
+
+@contextmanager
+def model_server(settings: Settings) -> Iterator[ModelServer]:
+    """The configured model server, or the bundled judge, started for as long as it is needed."""
+    if settings.keeper_base_url is not None:
+        yield ModelServer(settings.keeper_base_url, settings.keeper_model)
+        return
+    from wikikeeper import bundled
+
+    if (missing := bundled.missing()) is not None:
+        raise Unusable(
+            f"no model server is configured and the bundled judge lacks {missing}: "
+            "set llama.base_url, or install wikikeeper[model]"
+        )
+    with ExitStack() as stack:
+        try:
+            judge = stack.enter_context(bundled.BundledServer())
+        except bundled.DidNotStart as error:
+            raise Unusable(str(error)) from error
+        yield ModelServer(judge.base_url, bundled.MODEL, bundled.recommended(), bundled=True)
+
+
+def thresholds(settings: Settings, measured: Thresholds | None) -> Thresholds:
+    """What a person set wins; then what was measured for the model; then the defaults."""
+    research = settings.research
+    own = research.model_fields_set
+    return Thresholds(
+        keep=research.keep_threshold if measured is None or "keep_threshold" in own else measured.keep,
+        injection=(
+            research.injection_threshold if measured is None or "injection_threshold" in own else measured.injection
+        ),
+    )
+
+
+def decider(settings: Settings, server: ModelServer) -> LlamaDecider:
+    """The client of a model server with the Keeper's key and timeouts."""
+    return LlamaDecider(
+        server.base_url,
+        server.model,
+        settings.keeper_api_key,
+        connect_timeout=settings.keeper.connect_timeout,
+        timeout=settings.keeper.timeout,
+    )
+
+
+@contextmanager
+def open_database(root: Path) -> Iterator[Database]:
+    """The database of a wiki, made if absent."""
+    database = Database(state_folder(root) / "state.sqlite")
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+@contextmanager
+def open_store(root: Path) -> Iterator[SqliteRunStore]:
+    """The run store of a wiki, made if absent."""
+    with open_database(root) as database:
+        yield SqliteRunStore(database)
+
+
+@contextmanager
+def open_app(root: Path, settings: Settings, server: ModelServer, reporter: Reporter) -> Iterator[App]:
+    """Everything that the workflows need on one machine, closed again afterwards."""
+    with ExitStack() as stack:
+        decide = stack.enter_context(closing(decider(settings, server)))
+        extractor = stack.enter_context(closing(ChildExtractor(settings.extraction)))
+        web = searxng(settings)
+        if web is not None:
+            stack.enter_context(closing(web))
+        database = stack.enter_context(open_database(root))
+        client = GuardedClient(settings.fetch)
+        fetcher = GuardedFetcher(settings.fetch, root, client=client)
+        secret = installation_secret(root)
+        yield App(
+            store=SqliteRunStore(database),
+            wiki=FolderWiki(root),
+            search=TopicSearch(
+                web=web,
+                feeds=FeedFetcher(client),
+                root=root,
+                results_per_query=settings.research.results_per_query,
+            ),
+            fetcher=fetcher,
+            extractor=extractor,
+            keeper=QuestioningKeeper(decide, secret=secret, quote_max_chars=settings.research.quote_max_chars),
+            decider=decide,
+            gate=SqliteGate(database, settings.gate.limit),
+            clock=SystemClock(),
+            reporter=reporter,
+            rules=rules(settings, thresholds(settings, server.thresholds)),
+            holder=f"{socket.gethostname()}:{os.getpid()}",
+        )
+
+
+def searxng(settings: Settings) -> Searxng | None:
+    """The client of the configured SearXNG; None where none is."""
+    if settings.searxng.url is None:
+        return None
+    return Searxng(str(settings.searxng.url), timeout=settings.searxng.timeout, user_agent=settings.fetch.user_agent)
+
+
+def state_folder(root: Path) -> Path:
+    """Where the machine's memory of a wiki lies; only its owner can read it."""
+    return private_folder(root / PRIVATE_FOLDER)
+
+
+def installation_secret(root: Path) -> bytes:
+    """The key of the boundary around page text: made once, known to this installation alone.
+
+    Raises Unusable for a file that holds no such key.
+    """
+    file = state_folder(root) / "secret"
+    if (secret := read_file(file)) is None:
+        _make_secret(file)
+        secret = read_file(file)
+    if secret is None or len(secret) != SECRET_BYTES:
+        raise Unusable(
+            f"{file} is damaged: it does not hold {SECRET_BYTES} bytes. Delete it: the next run makes a new key for the "
+            "boundary around page text, and everything that was judged stays as it is"
+        )
+    return secret
+
+
+def _make_secret(file: Path) -> None:
+    """Whole and on disk before it has its name. Where another process is first, the secret of that one counts."""
+    with explaining(file):
+        descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=".secret-")  # made readable for its owner only
+        fresh = Path(name)
+        try:
+            with os.fdopen(descriptor, "wb") as out:
+                out.write(secrets.token_bytes(SECRET_BYTES))
+                out.flush()
+                os.fsync(descriptor)
+            link_new(fresh, file)
+        finally:
+            fresh.unlink(missing_ok=True)
+        flush_folder(file.parent)

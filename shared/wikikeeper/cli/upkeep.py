@@ -1,0 +1,178 @@
+"""`retry` and `doctor`: bringing parked work back, and saying what is wrong with the set-up and how to mend it."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.markup import escape
+
+from wikikeeper.adapters.local.folder_wiki import FolderWiki
+from wikikeeper.adapters.local.private_folder import PRIVATE_FOLDER
+from wikikeeper.app import ModelServer, decider, open_store, searxng
+from wikikeeper.cli.common import ATTENTION, OK, JsonOption, WikiOption, check_topic, out, print_json, wiki_root
+from wikikeeper.errors import SearchFailed, Unusable
+from wikikeeper.models import ResultState, Topic, Value
+from wikikeeper.policy.redaction import redact
+from wikikeeper.settings import CONFIG_FILE, Settings, load
+from wikikeeper.workflows.context import read_topics
+
+PARKED = frozenset({ResultState.PARKED})
+
+
+def register(app: typer.Typer) -> None:
+    app.command("retry")(retry)
+    app.command("doctor")(doctor)
+
+
+def retry(
+    results: Annotated[list[str] | None, typer.Argument(help="Ids of parked results; none lists them.")] = None,
+    wiki: WikiOption = None,
+    topic: Annotated[str | None, typer.Option("--topic", "-t", help="All parked results of this topic.")] = None,
+) -> int:
+    """Bring parked results back: they wait for the next cycle, their history is kept."""
+    root = wiki_root(wiki)
+    with open_store(root) as store:
+        check_topic(topic, root, store)
+        if not results and topic is None:
+            parked = list(store.results(states=PARKED))
+            for result in parked:
+                last = result.failures[-1] if result.failures else None
+                why = f"{last.cause}: {last.detail}" if last else ""
+                out.print(
+                    escape(f"{result.id}  {result.topic}  {result.title or redact(result.url)}  {why}"), soft_wrap=True
+                )
+            out.print(f"{len(parked)} parked" + (": 'wikikeeper retry ID' brings one back" if parked else ""))
+            return OK
+        chosen = list(results or [])
+        if topic is not None:
+            chosen += [result.id for result in store.results(topic=topic, states=PARKED)]
+        missed = [result for result in chosen if not store.retry(result)]
+    out.print(f"{len(chosen) - len(missed)} waiting again")
+    if missed:
+        raise Unusable(f"not parked: {', '.join(missed)}")
+    return OK
+
+
+State = Literal["ok", "note", "fault"]
+MODEL_STATES: dict[str, State] = {"healthy": "ok", "waking": "note", "unhealthy": "fault"}
+
+
+class Finding(Value):
+    """One thing that doctor looked at."""
+
+    part: str
+    state: State
+    said: str
+    """What was seen; for a fault also how to mend it."""
+
+
+def doctor(wiki: WikiOption = None, as_json: JsonOption = False) -> int:
+    """Look at settings, wiki, model server and SearXNG, and say how to mend what is wrong."""
+    findings = list(_examine(wiki))
+    if as_json:
+        print_json(json.dumps([finding.model_dump() for finding in findings], ensure_ascii=False, indent=2))
+    else:
+        colours = {"ok": "green", "note": "yellow", "fault": "red"}
+        for finding in findings:
+            colour = colours[finding.state]
+            line = (
+                f"[{colour}]{finding.state:<5}[/{colour}] [bold]{escape(finding.part)}[/bold]  {escape(finding.said)}"
+            )
+            out.print(line, soft_wrap=True)
+    return ATTENTION if any(finding.state == "fault" for finding in findings) else OK
+
+
+def _examine(wiki: Path | None) -> Iterator[Finding]:
+    try:
+        root = wiki_root(wiki)
+    except Unusable as error:
+        yield Finding(part="wiki", state="fault", said=str(error))
+        return
+    try:
+        settings = load(root)
+    except Unusable as error:
+        yield Finding(part="settings", state="fault", said=str(error))
+        return
+    source = f"defaults and {CONFIG_FILE}" if (root / CONFIG_FILE).exists() else f"defaults, no {CONFIG_FILE}"
+    yield Finding(part="settings", state="ok", said=f"read ({source}, environment WIKIKEEPER_…)")
+    topics, findings = _wiki(root)
+    yield from findings
+    yield _model(settings)
+    yield _searxng(settings, topics)
+    yield from _alerts(root)
+
+
+def _wiki(root: Path) -> tuple[list[Topic], list[Finding]]:
+    files = FolderWiki(root)
+    topics, faults = read_topics(files)
+    findings = [
+        Finding(part="topics", state="fault", said=f"{fault.key}:{fault.line}: {fault.reason}") for fault in faults
+    ]
+    if not topics:
+        findings.append(Finding(part="topics", state="note", said="none yet: write topics/<name>.md"))
+    else:
+        findings.append(Finding(part="topics", state="ok", said=", ".join(topic.slug for topic in topics)))
+    if os.access(root, os.W_OK):
+        findings.append(Finding(part="wiki", state="ok", said=f"{root} can be written; state in {PRIVATE_FOLDER}/"))
+    else:
+        findings.append(Finding(part="wiki", state="fault", said=f"{root} cannot be written: notes need it"))
+    return topics, findings
+
+
+def _model(settings: Settings) -> Finding:
+    if settings.keeper_base_url is None:
+        from wikikeeper import bundled
+
+        missing = bundled.missing()
+        if missing is not None:
+            said = f"no server is configured and the bundled judge lacks {missing}: set llama.base_url or install wikikeeper[model]"
+            return Finding(part="model", state="fault", said=said)
+        return Finding(part="model", state="ok", said=f"the bundled judge ({bundled.MODEL}), started when needed")
+    try:
+        client = decider(settings, ModelServer(settings.keeper_base_url, settings.keeper_model))
+    except Unusable as error:
+        return Finding(part="model", state="fault", said=str(error))
+    try:
+        seen = client.state()
+    finally:
+        client.close()
+    state = MODEL_STATES[seen.state]
+    said = f"{settings.keeper_model} at {settings.keeper_base_url}: {seen.state}"
+    return Finding(part="model", state=state, said=said + (f" ({seen.cause}): {seen.detail}" if seen.cause else ""))
+
+
+def _searxng(settings: Settings, topics: list[Topic]) -> Finding:
+    asking = [topic.slug for topic in topics if topic.queries]
+    client = searxng(settings)
+    if client is None:
+        if not asking:
+            return Finding(part="searxng", state="ok", said="not configured, and no topic has queries")
+        said = f"{', '.join(asking)} have queries and searxng.url is not set: set it, or use feeds and links"
+        return Finding(part="searxng", state="fault", said=said)
+    try:
+        hits = client.search("wikikeeper", None, 5)
+    except SearchFailed as error:
+        return Finding(part="searxng", state="fault", said=str(error))
+    finally:
+        client.close()
+    if hits.warnings:
+        return Finding(part="searxng", state="note", said="answers JSON; " + "; ".join(hits.warnings))
+    return Finding(part="searxng", state="ok", said=f"{redact(str(settings.searxng.url))} answers JSON")
+
+
+def _alerts(root: Path) -> Iterator[Finding]:
+    if not (root / PRIVATE_FOLDER / "state.sqlite").exists():
+        return
+    try:
+        with open_store(root) as store:
+            for alert in store.alerts():
+                said = f"{alert.cause} since {alert.raised:%Y-%m-%d %H:%M} UTC: {alert.detail}"
+                yield Finding(part=alert.subject, state="note", said=said)
+            parked = sum(1 for _ in store.results(states=PARKED))
+            if parked:
+                yield Finding(part="parked", state="note", said=f"{parked} results: 'wikikeeper retry' lists them")
+    except Unusable as error:
+        yield Finding(part="state", state="fault", said=str(error))
