@@ -70,6 +70,20 @@ def test_a_tick_that_fires_twice_runs_once(world: World) -> None:
     assert len(world.keeper.asked) == 1
 
 
+def test_a_tick_whose_commands_died_with_their_worker_sends_them_again(world: World) -> None:
+    """The cycle drains, but the worker died before anything was sent: a queue delivers the tick once more."""
+    world.pages(a="One.", b="Two.")
+    start = StartCycle(topic="postgres", tick="t")
+    lost = schedule_cycle.schedule_cycle(start, world.app)
+
+    again = schedule_cycle.schedule_cycle(start, world.app)
+
+    assert sorted(send.model_dump_json() for send in again) == sorted(send.model_dump_json() for send in lost)
+    world.run(*again, *again)
+    assert len(world.keeper.asked) == 2
+    assert schedule_cycle.schedule_cycle(start, world.app) == []
+
+
 @pytest.mark.parametrize("cause", ["unreachable", "model_missing", "model_failed", "wrong_kind", "unauthorized"])
 def test_an_unhealthy_model_skips_the_cycle_and_searches_nothing(world: World, cause: str) -> None:
     world.pages(a="One.")
@@ -316,6 +330,17 @@ def test_a_cycle_leaves_alone_what_is_on_its_way_for_another_of_the_same_topic(w
     assert (len(first), len(second)) == (2, 1)
     world.run(*first, *second)
     assert set(world.states().values()) == {ResultState.KEPT}
+
+
+def test_what_was_on_its_way_for_too_long_is_taken_over(world: World) -> None:
+    """Its commands may be lost; that must cost time, not work."""
+    world.pages(a="One.")
+    schedule_cycle.schedule_cycle(StartCycle(topic="postgres", tick="t1"), world.app)
+    world.clock.advance(world.app.rules.judge_lease)
+
+    world.cycle()
+
+    assert world.states() == {"a": ResultState.KEPT}
 
 
 def test_a_failure_counts_though_another_cycle_began_before_its_own_closed(world: World) -> None:

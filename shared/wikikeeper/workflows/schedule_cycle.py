@@ -215,7 +215,7 @@ def _new_cycle(command: StartCycle, topic: Topic, app: App, now: datetime) -> Cy
 def _run(command: StartCycle, topic: Topic, app: App, now: datetime) -> list[Send]:
     cycle = _new_cycle(command, topic, app, now)
     if not app.store.start_cycle(cycle):
-        return []
+        return _sent_before(app.store.cycle(cycle.id), app)
     cycle = app.store.cycle(cycle.id) or cycle  # a tick that is run once more carries a higher fence
     app.store.checked(topic.slug, now, ran=True)
     app.reporter.event("cycle_started", topic=topic.slug, cycle=cycle.id)
@@ -247,6 +247,20 @@ def _run(command: StartCycle, topic: Topic, app: App, now: datetime) -> list[Sen
     if not sends:
         close(cycle.id, app)
     return sends
+
+
+def _sent_before(cycle: Cycle | None, app: App) -> list[Send]:
+    """The same tick again. Its commands may have died with the worker that drained the cycle, so they are sent once
+    more; those that did not are found to be done, and change nothing.
+    """
+    if cycle is None or cycle.state is not CycleState.DRAINING:
+        return []
+    waiting = app.store.results(topic=cycle.topic, states=frozenset({ResultState.WAITING}))
+    return [
+        Send(command=JudgeResult(topic=cycle.topic, result=result.id, cycle=cycle.id))
+        for result in waiting
+        if result.cycle == cycle.id
+    ]
 
 
 def _search(topic: Topic, app: App) -> tuple[list[Found], list[str]]:
@@ -295,9 +309,11 @@ def _send(topic: Topic, cycle: str, app: App, now: datetime) -> tuple[list[Send]
     """Put what waits on its way, oldest first, up to the cap; and whether more waits than the cap allows.
 
     What failed before comes last: pages that stop every cycle must not keep the others from ever being judged.
-    What is on its way for another running cycle of the topic, or failed in it, is that cycle's until it closes.
+    What is on its way for another running cycle of the topic, or failed in it, is that cycle's until it closes. After the
+    time that a worker has for a result its commands may be lost: then it is taken over.
     """
-    others = {other.id for other in app.store.cycles(topic=topic.slug, states=RUNNING)} - {cycle}
+    running = app.store.cycles(topic=topic.slug, states=RUNNING)
+    others = {other.id for other in running if now - other.started < app.rules.judge_lease} - {cycle}
     waiting = app.store.results(topic=topic.slug, states=frozenset({ResultState.WAITING}))
     untried: list[Result] = []
     tried: list[Result] = []
