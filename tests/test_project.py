@@ -80,10 +80,12 @@ def pinned(file: str) -> dict[str, list[Requirement]]:
 
 
 def declared(*, dev: bool) -> dict[str, list[str]]:
-    groups = PYPROJECT["dependency-groups"]
+    """What each file has to pin. Of the clouds' extras that is what tests run with; what a function is deployed with is
+    pinned in infra/requirements, in the same versions: tests/infra/test_build_function.py.
+    """
+    groups, extras = PYPROJECT["dependency-groups"], PYPROJECT["project"]["optional-dependencies"]
     if dev:
-        return {"requirements-dev.txt": groups["dev"]}
-    extras = PYPROJECT["project"]["optional-dependencies"]
+        return {"requirements-dev.txt": [*groups["dev"], *extras["aws"], *extras["modal"]]}
     return {
         "requirements-uv.txt": groups["bootstrap"],
         "requirements.txt": [*PYPROJECT["project"]["dependencies"], *extras["model"], *groups["build"]],
@@ -176,19 +178,34 @@ def _version(pin: Requirement) -> str:
 
 def test_every_import_of_the_package_is_a_declared_dependency() -> None:
     """One that only comes along with another may be gone with its next version."""
-    direct = {canonicalize_name(Requirement(line).name) for lines in declared(dev=False).values() for line in lines}
+    aws = PYPROJECT["project"]["optional-dependencies"]["aws"]
+    direct = _named([line for lines in declared(dev=False).values() for line in lines] + aws)
+    typed = direct | _named(PYPROJECT["dependency-groups"]["dev"])
     providers = importlib.metadata.packages_distributions()
     undeclared = {
         (module, str(path.relative_to(ROOT)))
         for path in files(ROOT / "shared")
         if path.suffix == ".py"
-        for module in _imports(path)
+        for allowed, modules in ((direct, _imports(path, typing_only=False)), (typed, _imports(path)))
+        for module in modules
         if module not in sys.stdlib_module_names
         and module != "wikikeeper"
-        and not direct & {canonicalize_name(name) for name in providers.get(module, [])}
+        and not allowed & {canonicalize_name(name) for name in providers.get(module, [])}
     }
 
     assert undeclared == set()
+
+
+def _named(lines: list[str]) -> set[str]:
+    """The distributions that requirements name, by themselves or by an extra."""
+    found: set[str] = set()
+    for requirement in map(Requirement, lines):
+        found.add(canonicalize_name(requirement.name))
+        for extra in requirement.extras:
+            for each in map(Requirement, importlib.metadata.requires(requirement.name) or ()):
+                if each.marker is not None and "extra" in str(each.marker) and each.marker.evaluate({"extra": extra}):
+                    found.add(canonicalize_name(each.name))
+    return found
 
 
 def test_extractors_are_loaded_by_the_extraction_alone() -> None:
@@ -204,14 +221,22 @@ def test_extractors_are_loaded_by_the_extraction_alone() -> None:
     assert names(elsewhere) == []
 
 
-def _imports(path: Path) -> set[str]:
+def _imports(path: Path, *, typing_only: bool = True) -> set[str]:
+    """What a file imports; without `typing_only` leaving out what stands under `if TYPE_CHECKING:`."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree if typing_only else _AtRunTime().visit(tree)):
         if isinstance(node, ast.Import):
             found |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             found.add(node.module.partition(".")[0])
     return found
+
+
+class _AtRunTime(ast.NodeTransformer):
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        self.generic_visit(node)
+        return node.orelse if ast.unparse(node.test) == "TYPE_CHECKING" else node
 
 
 # -- workflows

@@ -6,11 +6,8 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from wikikeeper.adapters.llama.decide import LlamaDecider
 from wikikeeper.adapters.local.files import explaining, flush_folder, link_new, read_file
 from wikikeeper.adapters.local.folder_wiki import FolderWiki
 from wikikeeper.adapters.local.gate import SqliteGate
@@ -20,60 +17,16 @@ from wikikeeper.adapters.local.sqlite_store import SqliteRunStore
 from wikikeeper.adapters.web.extract import ChildExtractor
 from wikikeeper.adapters.web.fetch import FeedFetcher, GuardedFetcher
 from wikikeeper.adapters.web.guard_client import GuardedClient
-from wikikeeper.adapters.web.searxng import Searxng
 from wikikeeper.adapters.web.sources import TopicSearch
 from wikikeeper.errors import Unusable
 from wikikeeper.keeper import QuestioningKeeper
-from wikikeeper.models import Thresholds
+from wikikeeper.parts import ModelServer, SystemClock, decider, rules, searxng, thresholds
 from wikikeeper.ports import Reporter
 from wikikeeper.settings import Settings
-from wikikeeper.workflows.context import App, Rules
+from wikikeeper.workflows.context import App
 
-CYCLE_LEASE = timedelta(minutes=5)
-"""For storing what the sources of a topic have, which bring their own deadlines: thousands of finds on a slow disk."""
-WRITE_SECONDS = 5
-"""For our own writes between a call and its verdict, on a busy disk."""
 SECRET_BYTES = 32
 """As many as a digest of SHA-256: more would add nothing."""
-
-
-class SystemClock:
-    """The machine's clock."""
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-
-def rules(settings: Settings, thresholds: Thresholds) -> Rules:
-    """The settings that workflows apply, as values."""
-    research, keeper = settings.research, settings.keeper
-    recheck = research.recheck_after_days
-    return Rules(
-        thresholds=thresholds,
-        quote_max_chars=research.quote_max_chars,
-        max_chars=keeper.max_chars,
-        max_attempts=research.max_attempts,
-        cycle_cap=research.cycle_cap,
-        recheck_after=None if recheck is None else timedelta(days=recheck),
-        note_delay=timedelta(seconds=research.note_delay),
-        judge_lease=settings.judge_lease,
-        call_lease=timedelta(seconds=keeper.timeout + WRITE_SECONDS),
-        cycle_lease=CYCLE_LEASE,
-        source_deadline=timedelta(seconds=max(settings.searxng.timeout, settings.fetch.deadline)),
-        permit_lease=settings.permit_lease,
-        patience=timedelta(seconds=settings.gate.patience),
-        wake_timeout=timedelta(seconds=settings.model.wake_timeout),
-    )
-
-
-@dataclass(frozen=True)
-class ModelServer:
-    """Where the Keeper asks, under which name, and the thresholds measured for it, if any were."""
-
-    base_url: str
-    model: str
-    thresholds: Thresholds | None = None
-    bundled: bool = False
 
 
 @contextmanager
@@ -95,29 +48,6 @@ def model_server(settings: Settings) -> Iterator[ModelServer]:
         except bundled.DidNotStart as error:
             raise Unusable(str(error)) from error
         yield ModelServer(judge.base_url, bundled.MODEL, bundled.recommended(), bundled=True)
-
-
-def thresholds(settings: Settings, measured: Thresholds | None) -> Thresholds:
-    """What a person set wins; then what was measured for the model; then the defaults."""
-    research = settings.research
-    own = research.model_fields_set
-    return Thresholds(
-        keep=research.keep_threshold if measured is None or "keep_threshold" in own else measured.keep,
-        injection=(
-            research.injection_threshold if measured is None or "injection_threshold" in own else measured.injection
-        ),
-    )
-
-
-def decider(settings: Settings, server: ModelServer) -> LlamaDecider:
-    """The client of a model server with the Keeper's key and timeouts."""
-    return LlamaDecider(
-        server.base_url,
-        server.model,
-        settings.keeper_api_key,
-        connect_timeout=settings.keeper.connect_timeout,
-        timeout=settings.keeper.timeout,
-    )
 
 
 @contextmanager
@@ -169,13 +99,6 @@ def open_app(root: Path, settings: Settings, server: ModelServer, reporter: Repo
             rules=rules(settings, thresholds(settings, server.thresholds)),
             holder=f"{socket.gethostname()}:{os.getpid()}",
         )
-
-
-def searxng(settings: Settings) -> Searxng | None:
-    """The client of the configured SearXNG; None where none is."""
-    if settings.searxng.url is None:
-        return None
-    return Searxng(str(settings.searxng.url), timeout=settings.searxng.timeout, user_agent=settings.fetch.user_agent)
 
 
 def state_folder(root: Path) -> Path:

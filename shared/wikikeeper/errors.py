@@ -14,7 +14,8 @@ WikikeeperError
 │   ├── AnswerMalformed      200 with an answer that breaks the wire's promises
 │   ├── PageRefused          too long or invalid for this page: halving may help
 │   └── ModelUnusable        model missing, wrong kind, 401, 403, 501: stops the cycle
-└── WikiConflict             the file changed between reading and writing it
+├── WikiConflict             the file changed between reading and writing it
+└── NotSent                  a queue did not take commands; state is the truth, so they are found and sent again
 """
 
 from datetime import timedelta
@@ -115,3 +116,12 @@ class WikiConflict(WikikeeperError):
     def __init__(self, key: str) -> None:
         super().__init__(f"{key} was changed by somebody else meanwhile")
         self.key = key
+
+
+class NotSent(WikikeeperError):
+    """Some commands did not reach their queue, although it was tried several times."""
+
+    def __init__(self, count: int, cause: str) -> None:
+        super().__init__(f"{count} commands were not sent: {cause}")
+        self.count = count
+        self.cause = cause

@@ -12,7 +12,17 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, HttpUrl, SecretStr, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    HttpUrl,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -54,6 +64,16 @@ class Llama(Group):
     """The name asked for; a router loads by it, others ignore it."""
     api_key: SecretStr | None = None
     """Sent as a bearer token."""
+    proxy_key: SecretStr | None = None
+    """For a proxy before the shared server that turns strangers away: Modal's `Modal-Key`."""
+    proxy_secret: SecretStr | None = None
+    """Modal's `Modal-Secret`. Both or neither."""
+
+    @model_validator(mode="after")
+    def proxy_is_whole(self) -> "Llama":
+        if (self.proxy_key is None) != (self.proxy_secret is None):
+            raise ValueError("proxy_key and proxy_secret belong together")
+        return self
 
 
 class KeeperSettings(Group):
@@ -165,6 +185,25 @@ class Host(Group):
     """Pages fetched and read while the model is busy: hides slow sites, bounds memory."""
 
 
+class Aws(Group):
+    """Only where the functions run in the cloud. Region and credentials are found as every AWS tool finds them."""
+
+    table: Name = "wikikeeper"
+    """The DynamoDB table that holds what the machine remembers, and the gate."""
+    bucket: Name | None = None
+    """The S3 bucket of the wiki (under `wiki/`) and of the texts of kept pages (under `pages/`)."""
+    endpoint_url: HttpUrl | None = None
+    """Another server that speaks DynamoDB, S3 and SQS. None: AWS."""
+    schedule_queue: Name | None = None
+    """Queue URL of commands for schedule-cycle."""
+    judge_queue: Name | None = None
+    """Queue URL of commands for judge-result."""
+    note_queue: Name | None = None
+    """Queue URL of commands for write-note."""
+    reap_queue: Name | None = None
+    """Queue URL of commands for reap-stale."""
+
+
 class Settings(BaseSettings):
     """All settings. Frozen; read once by the composition root."""
 
@@ -184,6 +223,7 @@ class Settings(BaseSettings):
     gate: GateSettings = GateSettings()
     model: Model = Model()
     host: Host = Host()
+    aws: Aws = Aws()
 
     @classmethod
     def settings_customise_sources(
@@ -215,6 +255,14 @@ class Settings(BaseSettings):
         if self.keeper_base_url is None:
             return None
         return self.keeper.api_key or (self.llama.api_key if self.keeper.base_url is None else None)
+
+    @property
+    def keeper_proxy(self) -> tuple[SecretStr, SecretStr] | None:
+        """The shared server's proxy token, key and secret, only where the Keeper asks the shared server."""
+        llama = self.llama
+        if self.keeper.base_url is not None or llama.base_url is None:
+            return None
+        return (llama.proxy_key, llama.proxy_secret) if llama.proxy_key and llama.proxy_secret else None
 
     @property
     def judge_lease(self) -> timedelta:

@@ -16,11 +16,12 @@ from typing import Any
 
 from rich.console import Console
 
-from wikikeeper.app import ModelServer, open_app
+from wikikeeper.app import open_app
 from wikikeeper.cli.cycles import run_cycles
 from wikikeeper.cli.summary import RunReporter
 from wikikeeper.fakes import ScriptedDecider, ScriptedKeeper, judgement
 from wikikeeper.models import Judgement
+from wikikeeper.parts import ModelServer
 from wikikeeper.settings import Settings
 
 LEASE = timedelta(seconds=1.5)

@@ -16,13 +16,14 @@ from wikikeeper.adapters.local.folder_wiki import FolderWiki
 from wikikeeper.adapters.local.private_folder import PRIVATE_FOLDER
 from wikikeeper.adapters.local.run_lock import run_lock
 from wikikeeper.adapters.local.threads import ThreadHost
-from wikikeeper.app import ModelServer, model_server, open_app, open_store
+from wikikeeper.app import model_server, open_app, open_store
 from wikikeeper.cli.common import JsonOption, WikiOption, err, no_such_topic, out, wiki_root
 from wikikeeper.cli.report import Report
 from wikikeeper.cli.summary import CycleSummary, RunReporter
 from wikikeeper.dispatch import dispatch
 from wikikeeper.errors import AnotherRun, Unusable
 from wikikeeper.models import Command, Cycle, ReapStale, Send, StartCycle, Topic, TopicFault
+from wikikeeper.parts import ModelServer
 from wikikeeper.policy import schedule
 from wikikeeper.policy.identity import cycle_id, manual_tick
 from wikikeeper.settings import Settings, load

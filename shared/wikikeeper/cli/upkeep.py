@@ -11,10 +11,11 @@ from rich.markup import escape
 
 from wikikeeper.adapters.local.folder_wiki import FolderWiki
 from wikikeeper.adapters.local.private_folder import PRIVATE_FOLDER
-from wikikeeper.app import ModelServer, decider, open_store, searxng
+from wikikeeper.app import open_store
 from wikikeeper.cli.common import ATTENTION, OK, JsonOption, WikiOption, check_topic, out, print_json, wiki_root
 from wikikeeper.errors import SearchFailed, Unusable
 from wikikeeper.models import ResultState, Topic, Value
+from wikikeeper.parts import ModelServer, decider, searxng
 from wikikeeper.policy.redaction import redact
 from wikikeeper.settings import CONFIG_FILE, Settings, load
 from wikikeeper.workflows.context import read_topics

@@ -50,13 +50,15 @@ class LlamaDecider:
         *,
         connect_timeout: float,
         timeout: float,
+        proxy: tuple[SecretStr, SecretStr] | None = None,
         transport: httpx.BaseTransport | None = None,
         sleep: Callable[[float], None] = time.sleep,
         jitter: Callable[[], float] = random.random,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`base_url` may end in a slash, a path or `/v1`. Timeouts are seconds: for one connection, and for a whole
-        call with its retries. `jitter` gives the share of a pause that is really waited, from 0 up to 1.
+        """`base_url` may end in a slash, a path or `/v1`. `proxy` is key and secret of a Modal proxy before the
+        server. Timeouts are seconds: for one connection, and for a whole call with its retries. `jitter` gives the share
+        of a pause that is really waited, from 0 up to 1.
 
         Raises Unusable for a URL or a key that cannot be used.
         """
@@ -65,7 +67,9 @@ class LlamaDecider:
         self._sleep = sleep
         self._jitter = jitter
         self._clock = clock
-        self._server = ModelServer(base_url, api_key, connect_timeout=connect_timeout, clock=clock, transport=transport)
+        self._server = ModelServer(
+            base_url, api_key, proxy=proxy, connect_timeout=connect_timeout, clock=clock, transport=transport
+        )
 
     def decide(self, request: Request) -> Reply:
         """Ask once. Raises the ModelError that says what to do next."""

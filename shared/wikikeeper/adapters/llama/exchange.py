@@ -57,6 +57,7 @@ class ModelServer:
         base_url: str,
         api_key: SecretStr | None,
         *,
+        proxy: tuple[SecretStr, SecretStr] | None,
         connect_timeout: float,
         clock: Callable[[], float],
         transport: httpx.BaseTransport | None,
@@ -75,7 +76,10 @@ class ModelServer:
             "User-Agent": "wikikeeper",
         }
         if api_key is not None:
-            headers["Authorization"] = f"Bearer {_sendable(api_key)}"
+            headers["Authorization"] = f"Bearer {_sendable(api_key, 'api_key')}"
+        if proxy is not None:
+            headers["Modal-Key"] = _sendable(proxy[0], "proxy_key")
+            headers["Modal-Secret"] = _sendable(proxy[1], "proxy_secret")
         self._client = httpx.Client(
             headers=headers,
             trust_env=False,  # a proxy of the surroundings has no business between us and the model
@@ -163,10 +167,10 @@ def _base(base_url: str) -> httpx.URL:
     return url.copy_with(path=url.path.rstrip("/").removesuffix("/v1").rstrip("/") + "/")
 
 
-def _sendable(api_key: SecretStr) -> str:
-    key = api_key.get_secret_value()
+def _sendable(secret: SecretStr, setting: str) -> str:
+    key = secret.get_secret_value()
     if not key or not _VISIBLE.issuperset(key):
-        raise Unusable("the model server's api_key is empty or has spaces, line ends or non-ASCII characters in it")
+        raise Unusable(f"the model server's {setting} is empty or has spaces, line ends or non-ASCII characters in it")
     return key
 
 
