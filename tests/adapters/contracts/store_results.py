@@ -19,6 +19,7 @@ from tests.adapters.contracts.samples import (
 )
 
 from wikikeeper.models import Result, ResultState, Verdict
+from wikikeeper.policy.identity import result_id
 from wikikeeper.ports import RunStore
 
 NOTE = "inbox/awaiting/2026-03-01-postgres-abc123.md"
@@ -35,6 +36,12 @@ def parked(store: RunStore, result: Result | None = None) -> Result:
     return stored(store, result.id)
 
 
+def found(topic: str = TOPIC, revision: int = 1, **changes: object) -> Result:
+    """As searching makes it: the id is the URL of the topic in its revision."""
+    identity = result_id(topic, a_result().canonical, revision)
+    return a_result(**{"id": identity, "topic": topic, "revision": revision, **changes})  # type: ignore[arg-type]
+
+
 class ResultsContract:
     def test_a_result_is_read_as_it_was_put(self, store: RunStore) -> None:
         result = a_result(failures=(a_failure(), a_failure(1, detail="é")), etag='W/"1"', not_before=NOW, attempts=1)
@@ -44,21 +51,20 @@ class ResultsContract:
         assert store.result("unknown") is None
 
     def test_a_url_is_added_once_per_topic_and_revision(self, store: RunStore) -> None:
-        store.add_result(a_result())
+        first = found()
+        assert store.add_result(first)
 
-        assert not store.add_result(a_result(title="found again"))
-        assert not store.add_result(a_result(id="another id"))
-        assert store.add_result(a_result(id="r1-2", revision=2))
-        assert store.add_result(a_result(id="r1-other", topic="other"))
-        assert stored(store) == a_result()
+        assert not store.add_result(found(title="found again"))
+        assert store.add_result(found(revision=2))
+        assert store.add_result(found(topic="other"))
+        assert stored(store, first.id) == first
 
     def test_the_latest_of_a_url_is_its_newest_revision(self, store: RunStore) -> None:
-        for revision in (2, 10, 9):
-            store.add_result(a_result(id=f"r-{revision}", revision=revision))
-        latest = store.latest(TOPIC, a_result().canonical)
+        assert store.latest(TOPIC, a_result().canonical) is None
+        for revision in range(1, 12):
+            store.add_result(found(revision=revision))
+            assert store.latest(TOPIC, a_result().canonical) == found(revision=revision)
 
-        assert latest is not None
-        assert latest.revision == 10
         assert store.latest("other", a_result().canonical) is None
 
     def test_results_are_listed_oldest_find_first(self, store: RunStore) -> None:

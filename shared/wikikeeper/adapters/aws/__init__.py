@@ -1,0 +1,1 @@
+"""AWS and servers that speak its protocols: DynamoDB, S3, SQS."""
