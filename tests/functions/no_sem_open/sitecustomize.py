@@ -1,0 +1,10 @@
+"""Python loads this by itself when the folder is on its path: like Lambda, it then has no named semaphores."""
+
+import _multiprocessing  # type: ignore[import-not-found]  # of the standard library, without types
+
+
+def _absent(*_: object) -> None:
+    raise OSError(38, "Function not implemented")
+
+
+_multiprocessing.SemLock = _absent

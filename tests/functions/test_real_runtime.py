@@ -1,0 +1,127 @@
+"""The functions as Lambda runs them: a schedule's event leads to a note in S3 and runs in DynamoDB."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from tests.functions.lambda_runtime import Raised, Runtime, emulator, runtime
+from tests.functions.pages import linked, served
+from tests.functions.stack import Pump, Stack, make_stack, sqs_event
+
+from wikikeeper import bundled, example
+from wikikeeper.adapters.aws.clients import Clients
+from wikikeeper.cloud_app import FUNCTIONS
+from wikikeeper.handling import Answer, Event
+from wikikeeper.models import CycleState, ResultState
+
+pytestmark = pytest.mark.skipif(emulator() is None, reason="needs SAM's command line: make .venv/.stamp-sam")
+
+EXAMPLE = Path(example.__file__).parent
+SECRET = "canary-5f1d-of-the-key"
+TICK = {"kind": "tick", "time": "2026-11-30T07:00:00Z"}
+"""As the rule of the template sends it."""
+SWEEP = '{"kind": "reap_stale"}'
+
+
+class Functions:
+    """Each started with its first event, as containers are."""
+
+    def __init__(self, stack: Stack, folder: Path, stack_of: ExitStack) -> None:
+        self._stack = stack
+        self._folder = folder
+        self._open = stack_of
+        self.running: dict[str, Runtime] = {}
+
+    def __call__(self, function: str, event: Event) -> Answer:
+        if function not in self.running:
+            started = runtime(function, self._stack.environment(), self._folder)
+            self.running[function] = self._open.enter_context(started)
+        answer: Answer = self.running[function].invoke(event)
+        return answer
+
+
+@pytest.fixture
+def judge() -> Iterator[bundled.BundledServer]:
+    if bundled.missing():
+        pytest.skip("the bundled judge is not installed")
+    with bundled.BundledServer() as server:
+        yield server
+
+
+def test_a_tick_leads_to_a_note_and_runs(moto: Clients, tmp_path: Path, judge: bundled.BundledServer) -> None:
+    kept_from = bundled.recommended()
+    with served(EXAMPLE / "pages") as origin, ExitStack() as opened:
+        stack = make_stack(
+            moto,
+            llama__base_url=judge.base_url,
+            llama__model=bundled.MODEL,
+            llama__api_key=SECRET,
+            fetch__allow_origins=origin,
+            research__keep_threshold=str(kept_from.keep),
+            research__note_delay="2",
+        )
+        topic = (EXAMPLE / "topics" / "heronbase.md").read_text()
+        minutely = {"cron": "* * * * *", "zone": "Europe/Berlin"}
+        stack.write("topics/heronbase.md", linked(topic, EXAMPLE / "pages", origin, schedule=minutely))
+        store = stack.app().store
+        store.checked("heronbase", datetime.now(UTC) - timedelta(minutes=2), ran=False)
+        functions = Functions(stack, tmp_path, opened)
+        pump = Pump(stack, functions)
+
+        assert functions("schedule_cycle", TICK) == {"batchItemFailures": []}
+        pump.until_idle()
+        stack.send("reap", SWEEP)
+        pump.until_idle()
+
+        assert pump.failed == []
+        assert set(functions.running) == set(FUNCTIONS)
+        assert stack.dead_letters() == {}
+        results = list(store.results())
+        kept = {result.id for result in results if result.state is ResultState.KEPT}
+        assert len(results) == len(list((EXAMPLE / "pages").iterdir()))
+        assert {result.state for result in results} <= {ResultState.KEPT, ResultState.DISCARDED, ResultState.FOLDED}
+        assert kept
+        ((key, note),) = stack.notes().items()
+        assert key.startswith("inbox/awaiting/")
+        assert {result for result in kept if f"<!-- result: {result} -->" in note.decode()} == kept
+        runs = list(store.runs())
+        assert {run.outcome for run in runs} == {"answered"}
+        assert len({run.subject for run in runs}) == len(runs) >= len(kept)
+        assert [cycle.state for cycle in store.cycles()] == [CycleState.DONE]
+        assert [body for function, body in pump.delivered if function == "write_note"] == [
+            json.dumps({"kind": "write_note", "topic": "heronbase"}, separators=(",", ":"))
+        ]
+
+        lines = {function: one.lines() for function, one in functions.running.items()}
+        called = [line for line in lines["judge_result"] if line.get("event") == "model_called"]
+        assert {line["run"] for line in called} == {run.id for run in runs}
+        assert {line["cycle"] for line in called} == {cycle.id for cycle in store.cycles()}
+        metrics = [line for line in lines["judge_result"] if "_aws" in line]
+        assert sum(line.get("kept", 0) for line in metrics) == len(kept)
+        assert sum(len(line["model_seconds"]) for line in metrics if "model_seconds" in line) == len(runs)
+        assert all(line["cost_estimate"] > 0 for line in metrics)
+
+        shown = "".join(one.log.read_text() for one in functions.running.values())
+        assert SECRET not in shown
+        assert "parcel lockers" not in shown  # the brief
+        assert "Heronbase" not in shown  # every page, and the topic's title
+
+
+def test_a_batch_of_nothing_is_answered(stack: Stack, tmp_path: Path) -> None:
+    for function in FUNCTIONS:
+        with runtime(function, stack.environment(), tmp_path) as one:
+            assert one.invoke({"Records": []}) == {"batchItemFailures": []}
+            assert one.invoke(sqs_event("no command")) == {"batchItemFailures": []}
+    assert stack.dead_letters() == {name: ["no command"] for name in stack.dead}
+
+
+def test_a_missing_setting_is_said_in_one_line(stack: Stack, tmp_path: Path) -> None:
+    without = stack.environment() | {"WIKIKEEPER_AWS__BUCKET": ""}
+    with (
+        runtime("write_note", without, tmp_path) as one,
+        pytest.raises(Raised, match=r"Unusable: set aws\.bucket to the bucket of the wiki"),
+    ):
+        one.invoke({"Records": []})

@@ -1,0 +1,117 @@
+"""The scripted cases of the workflows once more: each command a message to a handler's batch, the stores those of the cloud.
+
+The tests are those of tests/workflows, in a world of its own kind. Those about notes that people edit stay with folders:
+what they do there is done to files.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+
+import pytest
+from tests.adapters.aws.schema import make_bucket, make_table
+from tests.functions.stack import Context, Stack, sqs_event
+from tests.workflows import test_judge_result, test_reap_stale, test_schedule_cycle
+from tests.workflows.world import TOPIC, World, open_world
+
+from wikikeeper.adapters.aws.clients import Clients
+from wikikeeper.adapters.aws.dynamodb_gate import DynamoGate
+from wikikeeper.adapters.aws.dynamodb_table import Table
+from wikikeeper.adapters.aws.sqs_sender import QUEUES
+from wikikeeper.adapters.local.threads import ThreadHost
+from wikikeeper.handling import Cloud, Workflow, batch
+from wikikeeper.models import (
+    COMMAND,
+    CloseCycle,
+    Command,
+    JudgeResult,
+    ReapStale,
+    Send,
+    StartCycle,
+    Value,
+    WriteNote,
+)
+from wikikeeper.workflows.judge_result import judge_result
+from wikikeeper.workflows.reap_stale import reap_stale
+from wikikeeper.workflows.schedule_cycle import schedule_cycle
+from wikikeeper.workflows.write_note import write_note
+
+FUNCTION_OF = {"schedule": "schedule_cycle", "judge": "judge_result", "note": "write_note", "reap": "reap_stale"}
+ON_FILES = {
+    "test_a_topic_that_is_deleted_withdraws_its_unfinished_results",
+    "test_a_topic_file_that_is_a_link_is_a_fault_and_withdraws_nothing",
+}
+for module in (test_judge_result, test_reap_stale, test_schedule_cycle):
+    globals().update(
+        {name: case for name, case in vars(module).items() if name.startswith("test_") and name not in ON_FILES}
+    )
+
+
+WORKFLOWS: Mapping[str, tuple[Workflow, tuple[type[Value], ...]]] = {
+    "schedule_cycle": (schedule_cycle, (StartCycle, CloseCycle)),
+    "judge_result": (judge_result, (JudgeResult,)),
+    "write_note": (write_note, (WriteNote,)),
+    "reap_stale": (reap_stale, (ReapStale,)),
+}
+"""As the handlers have them."""
+
+
+class FailedMessage(Exception):
+    """The handler reported it as failed."""
+
+
+@dataclass
+class Outbox:
+    sent: list[Send] = field(default_factory=list)
+
+    def send(self, sends: Sequence[Send]) -> None:
+        self.sent += sends
+
+    def put(self, body: str) -> None:
+        raise AssertionError(f"unreadable: {body}")
+
+
+@dataclass
+class CloudWorld(World):
+    """Its topics and notes lie in a bucket, its commands go through the handlers."""
+
+    stack: Stack | None = None
+
+    def topic(self, slug: str = "postgres", text: str = TOPIC) -> None:
+        super().topic(slug, text)
+        assert self.stack is not None
+        self.stack.write(f"topics/{slug}.md", text)
+
+    def run(self, *sends: Send) -> list[Exception]:
+        host = ThreadHost(self._handled, self.reporter, workers=4, hurry=lambda command: command.kind != "start_cycle")
+        host.run(sends)
+        return host.errors
+
+    def notes(self) -> dict[str, str]:
+        assert self.stack is not None
+        return {key: note.decode() for key, note in self.stack.notes().items()}
+
+    def _handled(self, command: Command) -> Sequence[Send]:
+        function, outbox = FUNCTION_OF[QUEUES[command.kind]], Outbox()
+        own = Cloud(function, self.app, outbox, outbox)
+        workflow, kinds = WORKFLOWS[function]
+        event = sqs_event(COMMAND.dump_json(command).decode())
+        if batch(event, Context(), own, workflow, *kinds)["batchItemFailures"]:
+            raise FailedMessage(function)
+        return outbox.sent
+
+
+@pytest.fixture
+def world(tmp_path: Path, roto: Clients) -> Iterator[World]:
+    stack = Stack(roto, make_table(roto.dynamodb).name, make_bucket(roto), queues={}, dead={})
+    with open_world(tmp_path) as local:
+        app = replace(
+            local.app,
+            store=stack.app().store,
+            wiki=stack.app().wiki,
+            gate=DynamoGate(Table(roto.dynamodb, stack.table), 2, local.clock.now),
+        )
+        parts = {part.name: getattr(local, part.name) for part in fields(local)}
+        made = CloudWorld(**parts | {"app": app, "stack": stack})
+        made.topic()
+        yield made
