@@ -1,0 +1,100 @@
+"""Rules for the workflows that linters don't know, and what the documentation says about the trust they need."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.infra.conftest import ROOT
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+DEPLOY = ROOT / ".github" / "workflows" / "deploy.yml"
+
+
+def steps(file: Path) -> list[dict[str, Any]]:
+    jobs = yaml.safe_load(file.read_text())["jobs"].values()
+    return [step for job in jobs for step in job.get("steps", [])]
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.name)
+def test_a_workflow_has_no_rights_but_those_that_a_job_names(file: Path) -> None:
+    workflow = yaml.safe_load(file.read_text())
+
+    assert workflow["permissions"] == {}
+    assert all("permissions" in job for job in workflow["jobs"].values())
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.name)
+def test_actions_are_pinned_by_commit_with_the_version_beside_it(file: Path) -> None:
+    uses = re.findall(r"uses: (.*)", file.read_text())
+
+    assert [use for use in uses if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[\d.]+|\./[\w./-]+( #.*)?", use)] == []
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.name)
+def test_no_command_is_put_together_from_expressions(file: Path) -> None:
+    assert [step["run"] for step in steps(file) if "${{" in step.get("run", "")] == []
+
+
+def test_no_secret_has_a_default_and_none_is_seen_by_a_whole_job() -> None:
+    text = DEPLOY.read_text()
+    workflow = yaml.safe_load(text)
+
+    assert not re.search(r"secrets\.\w+\s*\|\|", text)
+    assert "env" not in workflow
+    assert not [name for name, job in workflow["jobs"].items() if "env" in job]
+
+
+def test_main_is_deployed_only_after_its_tests_and_to_nowhere_unless_told() -> None:
+    workflow = yaml.safe_load(DEPLOY.read_text())
+
+    assert workflow[True] == {  # YAML 1.1 reads "on" as true
+        "push": {"branches": ["main"]},
+        "workflow_dispatch": workflow[True]["workflow_dispatch"],
+    }
+    for name in ("modal", "aws"):
+        job = workflow["jobs"][name]
+        assert job["needs"] == "ci"
+        assert job["if"] == f"contains(vars.DEPLOY_TO, '{name}')"
+        assert job["environment"] == "${{ inputs.environment || 'production' }}"
+        assert job["steps"][-1]["name"] == "Smoke test"
+
+
+def test_aws_is_shown_who_asks_instead_of_a_stored_key() -> None:
+    text = DEPLOY.read_text()
+
+    assert yaml.safe_load(text)["jobs"]["aws"]["permissions"]["id-token"] == "write"
+    assert "role-to-assume: ${{ vars.DEPLOY_ROLE_ARN }}" in text
+    assert not re.search("AWS_(SECRET_)?ACCESS_KEY", text)
+
+
+def test_the_trust_policy_names_one_repository_and_environment_in_both_forms_of_the_subject() -> None:
+    guide = (ROOT / "docs" / "deploy.md").read_text()
+    [trust] = [
+        policy
+        for block in re.findall(r"```json\n(.*?)```", guide, re.DOTALL)
+        if "sts:AssumeRoleWithWebIdentity" in block and (policy := json.loads(block))
+    ]
+    condition = trust["Statement"][0]["Condition"]
+
+    # StringEquals: with StringLike and a star, any branch, fork or repository with a like name would be let in.
+    assert condition == {
+        "StringEquals": {
+            "token.actions.githubusercontent.com:aud": "sts.amazonaws.com",
+            "token.actions.githubusercontent.com:sub": [
+                "repo:OWNER/REPO:environment:production",
+                "repo:OWNER@OWNER_ID/REPO@REPO_ID:environment:production",
+            ],
+        }
+    }
+
+
+def test_both_kinds_of_machine_build_every_image() -> None:
+    matrix = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())["jobs"]["images"]["strategy"][
+        "matrix"
+    ]
+
+    assert matrix["function"] == ["schedule-cycle", "judge-result", "write-note", "reap-stale"]
+    assert matrix["runner"] == ["ubuntu-24.04", "ubuntu-24.04-arm"]
