@@ -37,27 +37,27 @@ from typing import Any, TypeVar
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "shared")]  # what lies here is measured, whatever is installed
 
-import yaml  # noqa: E402 - after the path
-from bench.cycle import TOPIC, fake_server, page  # noqa: E402
-from tests.adapters.aws.schema import make_bucket, make_table  # noqa: E402
-from tests.adapters.aws.servers import free_port, moto_server, process_server, roto_command, tool  # noqa: E402
-from tests.adapters.aws.units import CountingTable  # noqa: E402
+import yaml
+from bench.cycle import TOPIC, fake_server, page
+from tests.adapters.aws.schema import make_bucket, make_table
+from tests.adapters.aws.servers import free_port, moto_server, process_server, roto_command, tool
+from tests.adapters.aws.units import CountingTable
 
-from wikikeeper.adapters.aws.clients import Clients  # noqa: E402
-from wikikeeper.adapters.aws.dynamodb_gate import DynamoGate  # noqa: E402
-from wikikeeper.adapters.aws.dynamodb_store import DynamoRunStore  # noqa: E402
-from wikikeeper.adapters.aws.json_log import JsonLog  # noqa: E402
-from wikikeeper.adapters.aws.s3_pages import S3Pages  # noqa: E402
-from wikikeeper.adapters.aws.sqs_sender import SqsSender  # noqa: E402
-from wikikeeper.cloud_app import build  # noqa: E402
-from wikikeeper.handling import GB_SECOND, REQUEST, Cloud, Workflow, batch  # noqa: E402
-from wikikeeper.models import CloseCycle, JudgeResult, ReapStale, ResultState, StartCycle, Value, WriteNote  # noqa: E402
-from wikikeeper.policy.identity import cycle_id  # noqa: E402
-from wikikeeper.settings import Settings  # noqa: E402
-from wikikeeper.workflows.judge_result import judge_result  # noqa: E402
-from wikikeeper.workflows.reap_stale import reap_stale  # noqa: E402
-from wikikeeper.workflows.schedule_cycle import schedule_cycle  # noqa: E402
-from wikikeeper.workflows.write_note import write_note  # noqa: E402
+from wikikeeper.adapters.aws.clients import Clients
+from wikikeeper.adapters.aws.dynamodb_gate import DynamoGate
+from wikikeeper.adapters.aws.dynamodb_store import DynamoRunStore
+from wikikeeper.adapters.aws.json_log import JsonLog
+from wikikeeper.adapters.aws.s3_pages import S3Pages
+from wikikeeper.adapters.aws.sqs_sender import SqsSender
+from wikikeeper.cloud_app import build
+from wikikeeper.handling import GB_SECOND, REQUEST, Cloud, Workflow, batch
+from wikikeeper.models import CloseCycle, JudgeResult, ReapStale, ResultState, StartCycle, Value, WriteNote
+from wikikeeper.policy.identity import cycle_id
+from wikikeeper.settings import Settings
+from wikikeeper.workflows.judge_result import judge_result
+from wikikeeper.workflows.reap_stale import reap_stale
+from wikikeeper.workflows.schedule_cycle import schedule_cycle
+from wikikeeper.workflows.write_note import write_note
 
 T = TypeVar("T")
 

@@ -23,6 +23,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "shared")]  # what lies here is measured, whatever is installed
+
 from bench.cycle import fake_server
 from bench.extraction import Page, load, measure
 
@@ -30,7 +33,6 @@ from wikikeeper.adapters.local.sqlite_database import Database
 from wikikeeper.adapters.local.sqlite_store import SqliteRunStore
 from wikikeeper.models import Result
 
-ROOT = Path(__file__).resolve().parents[1]
 BRIEF = "Anything at all: this topic measures how pages are read."
 KEEP_ALL = {"WIKIKEEPER_RESEARCH__KEEP_THRESHOLD": "0", "WIKIKEEPER_RESEARCH__INJECTION_THRESHOLD": "1"}
 SECONDS = 600
