@@ -24,7 +24,7 @@ LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-h
 
 FUNCTIONS := schedule-cycle judge-result write-note reap-stale
 
-.PHONY: run test test-cloud test-lambda check format lock readme settings bench-extraction bench-judge bench-cycle bench-cloud clean help FORCE
+.PHONY: run test test-browser test-cloud test-lambda check format lock readme settings bench-extraction bench-judge bench-cycle bench-cloud bench-web clean help FORCE
 .DEFAULT_GOAL := help
 
 run: .venv/.stamp-run ## try it: one research cycle over an example wiki in try-wiki/ (made if absent)
@@ -33,8 +33,13 @@ run: .venv/.stamp-run ## try it: one research cycle over an example wiki in try-
 # The cloud's stores and functions are tried against servers, under load: that takes as long again as everything else.
 CLOUD_TESTS := tests/adapters/aws tests/functions
 
-test: .venv/.stamp-dev ## run the tests, but for test-cloud's; ARGS='...' goes to pytest
-	@$(BIN)/python -m pytest $(CLOUD_TESTS:%=--ignore=%) $(ARGS)
+test: .venv/.stamp-dev ## run the tests, but for test-cloud's and test-browser's; ARGS='...' goes to pytest
+	@$(BIN)/python -m pytest $(CLOUD_TESTS:%=--ignore=%) --ignore=tests/browser $(ARGS)
+
+# Debian's own browser: a test tool's download of one is another program from another place.
+test-browser: .venv/.stamp-dev ## the pages in Chromium, over a store that real cycles filled; installs chromium where apt can
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium >/dev/null; }
+	@$(BIN)/python -m pytest -o faulthandler_timeout=600 tests/browser $(ARGS)
 
 test-cloud: .venv/.stamp-dev ## the AWS adapters and functions against DynamoDB, S3 and SQS servers on loopback
 	@$(BIN)/python -m pytest $(CLOUD_TESTS) $(ARGS)
@@ -77,6 +82,9 @@ bench-cycle: .venv/.stamp-dev ## how busy a cycle keeps the model server
 bench-cloud: .venv/.stamp-dev ## what 1,000 judged results cost, and how long functions take to start
 	@$(BIN)/python bench/cloud_cost.py --json
 	@$(BIN)/python bench/cold_start.py --json
+
+bench-web: .venv/.stamp-dev ## how quickly the Runs page answers over 100,000 runs
+	@$(BIN)/python bench/runs_page.py --json
 
 settings: .venv/.stamp-dev ## bring every place that repeats a setting or its default up to date
 	@$(BIN)/python -m infra.places --write

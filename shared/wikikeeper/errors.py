@@ -6,7 +6,8 @@ WikikeeperError
 ├── Unfetchable              the page will never yield text: discarded without a call
 ├── NotNow                   nothing is wrong with the work itself, try again later
 │   ├── FetchFailed          the page could not be reached this time
-│   └── GateBusy             no permit within the patience
+│   ├── GateBusy             no permit within the patience
+│   └── NotDelivered         a message did not reach its channel this time
 ├── SearchFailed             a source of results is out: a state of the cycle, never "no results"
 ├── ModelError               a call that gave no usable answer
 │   ├── ModelUnavailable     connect, timeout, 429, 502-504, 529: the server, not the page
@@ -65,6 +66,10 @@ class FetchFailed(NotNow):
 
 class GateBusy(NotNow):
     """All permits are taken."""
+
+
+class NotDelivered(NotNow):
+    """Cause: connect, deadline, http_429, http_5xx, ..."""
 
 
 class SearchFailed(WikikeeperError):

@@ -400,3 +400,14 @@ class Reporter(Protocol):
     """Where workflows say what a person should see. Structured: an event name and fields, no page text, no secrets."""
 
     def event(self, name: str, **fields: object) -> None: ...
+
+
+class Messenger(Protocol):
+    """Where people read what they have to know."""
+
+    def send(self, text: str) -> None:
+        """Deliver a plain text, whatever is in it; a repeat is delivered again.
+
+        Raises NotDelivered (try later) or Unusable (nothing will be delivered until a person mends a setting).
+        """
+        ...

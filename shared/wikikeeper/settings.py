@@ -34,6 +34,8 @@ from pydantic_settings import (
 
 from wikikeeper.errors import Unusable
 
+FEWEST_CHARACTERS = 16
+"""Of a secret that signs: what a person makes up is rarely longer, and then can be guessed."""
 CONFIG_FILE = "wikikeeper.toml"
 PREFIX, NESTED = "WIKIKEEPER_", "__"
 DAY = 86_400.0
@@ -185,6 +187,91 @@ class Host(Group):
     """Pages fetched and read while the model is busy: hides slow sites, bounds memory."""
 
 
+class Web(Group):
+    """The pages of `wikikeeper serve`."""
+
+    host: Name = "127.0.0.1"
+    """The address to serve on. One that other machines reach needs `web.token`, and TLS before it: browsers keep the
+    sign-in over https only."""
+    port: int = Field(default=8765, ge=0, le=65_535)
+    """Of no well-known service. 0 takes a free one."""
+    token: SecretStr | None = None
+    """What a person signs in with, 16 characters or more. None: no sign-in, on a loopback address only."""
+    names: Annotated[tuple[str, ...], NoDecode] = ()
+    """Further `host` or `host:port` under which a proxy hands requests on, apart by commas in the environment."""
+
+    @field_validator("names", mode="before")
+    @classmethod
+    def listed(cls, names: object) -> object:
+        return [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else names
+
+
+_BASE64_KEY = re.compile(
+    r"(whsec_)?(?=[A-Za-z0-9+/]{32})([A-Za-z0-9+/]{4})+([A-Za-z0-9+/]{2}(==)?|[A-Za-z0-9+/]{3}=?)?"
+)
+
+
+class Hooks(Group):
+    """What may start work over HTTP. A way whose secret is not set answers 404."""
+
+    cycle_secret: SecretStr | None = None
+    """Of `POST /hooks/cycle`, by Standard Webhooks: base64 of 24 bytes or more, with or without `whsec_` before it."""
+    cycle_old_secret: SecretStr | None = None
+    """The one before, accepted as well while senders change to the new one."""
+    github_secret: SecretStr | None = None
+    """Of `POST /hooks/github`: what is typed as "Secret" where the webhook is set up. At least 16 characters."""
+    github_old_secret: SecretStr | None = None
+    """The one before."""
+    slack_secret: SecretStr | None = None
+    """Of `POST /hooks/slack`: the app's "Signing Secret"."""
+    slack_old_secret: SecretStr | None = None
+    """The one before."""
+    tolerance: Seconds = Field(default=300, le=3600)
+    """Seconds that a delivery's timestamp may be away from our clock: what Slack and Standard Webhooks advise."""
+    max_bytes: int = Field(default=1_000_000, ge=1000, le=5_000_000)
+    """Bytes of a body. A push of a thousand commits is half of it; a function's URL takes six million at most."""
+    per_minute: int = Field(default=60, ge=1, le=100_000)
+    """Verified deliveries a minute that each way takes, in each process; then it answers 429."""
+
+    @field_validator("cycle_secret", "cycle_old_secret")
+    @classmethod
+    def spells_a_key(cls, secret: SecretStr | None) -> SecretStr | None:
+        if secret is not None and not _BASE64_KEY.fullmatch(secret.get_secret_value()):
+            raise ValueError("is not base64 of 24 bytes or more: `openssl rand -base64 32` makes one")
+        return secret
+
+    @field_validator("github_secret", "github_old_secret", "slack_secret", "slack_old_secret")
+    @classmethod
+    def long_enough(cls, secret: SecretStr | None) -> SecretStr | None:
+        if secret is not None and len(secret.get_secret_value()) < FEWEST_CHARACTERS:
+            raise ValueError(f"is shorter than {FEWEST_CHARACTERS} characters: `openssl rand -hex 32` makes one")
+        return secret
+
+    @model_validator(mode="after")
+    def old_besides_new(self) -> "Hooks":
+        for way in ("cycle", "github", "slack"):
+            if getattr(self, f"{way}_old_secret") is not None and getattr(self, f"{way}_secret") is None:
+                raise ValueError(f"{way}_old_secret is only for the time of a change: set {way}_secret")
+        return self
+
+
+class Slack(Group):
+    webhook_url: SecretStr | None = Field(default=None)
+    """The address of an incoming webhook, which messages for people are posted to. Whoever has it can post: a secret."""
+    bot_user: Name | None = None
+    """The member id of our own bot, such as "U0123ABCD": what it does itself in Slack starts nothing."""
+
+    @field_validator("webhook_url")
+    @classmethod
+    def is_an_address(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None:
+            try:
+                HttpUrl(url.get_secret_value())
+            except ValidationError:
+                raise ValueError("is no http(s) address") from None  # not repeated: it is a secret
+        return url
+
+
 class Aws(Group):
     """Only where the functions run in the cloud. Region and credentials are found as every AWS tool finds them."""
 
@@ -223,6 +310,9 @@ class Settings(BaseSettings):
     gate: GateSettings = GateSettings()
     model: Model = Model()
     host: Host = Host()
+    hooks: Hooks = Hooks()
+    slack: Slack = Slack()
+    web: Web = Web()
     aws: Aws = Aws()
 
     @classmethod

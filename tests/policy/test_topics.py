@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wikikeeper.models import Topic, TopicFault
+from wikikeeper.models import Topic, TopicFault, Watch
 from wikikeeper.policy.topics import MAX_BRIEF, MAX_BYTES, load, parse_topic, slug_of
 
 GOOD = """---
@@ -241,3 +241,38 @@ def test_no_damage_to_a_file_makes_the_reader_raise(chance: random.Random) -> No
 
     assert len(topics) == (0 if found else 1)
     assert all(1 <= fault.line <= data.count(b"\n") + 1 for fault in found)
+
+
+def test_a_topic_can_watch_repositories() -> None:
+    topic = read(
+        with_line("watch:\n  - github: acme/widgets\n    paths: [docs/, CHANGES.md]\n  - {github: Acme/x.y_z}")
+    )
+
+    assert topic.watch == (
+        Watch(github="acme/widgets", paths=("docs", "CHANGES.md")),
+        Watch(github="Acme/x.y_z"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("watch: acme/widgets", "`watch` must be a list"),
+        ("watch: [acme/widgets]", "must be `github: owner/repository`"),
+        ("watch: [{paths: [docs]}]", "names no repository"),
+        ("watch: [{github: https://github.com/acme/widgets}]", "names no repository"),
+        ("watch: [{github: acme}]", "names no repository"),
+        ("watch: [{github: [a/b]}]", "names no repository"),
+        ("watch: [{gitlab: a/b, github: a/b}]", "`watch.gitlab` is not known: did you mean `github`?"),
+        ("watch: [{github: a/b, paths: docs}]", "`watch.paths` must be a list"),
+        ("watch: [{github: a/b, paths: ['docs/*.md']}]", "has a wildcard in it"),
+        ("watch: [{github: a/b, paths: [/docs]}]", "must be a file or folder as the repository has it"),
+        ("watch: [{github: a/b, paths: [../docs]}]", "must be a file or folder as the repository has it"),
+        ("watch: [{github: a/b, paths: ['docs\\x']}]", "is written with / between its parts"),
+    ],
+)
+def test_what_cannot_be_watched_is_a_fault_with_its_line(line: str, reason: str) -> None:
+    [(where, said)] = faults(with_line(line))
+
+    assert where == 3
+    assert reason in said

@@ -57,7 +57,7 @@ def run(
         return Report(due=True).say(as_json=as_json)
     try:
         with _opened(context, root, settings) as (app, reporter, _):
-            return run_cycles(app, reporter, topic or [], workers=_workers(settings), due=due, as_json=as_json)
+            return run_cycles(app, reporter, topic or [], workers=workers(settings), due=due, as_json=as_json)
     except AnotherRun:
         if not due:
             raise
@@ -77,7 +77,7 @@ def try_example(
         out.print(f"{'Made' if made else 'Using'} the example wiki in [bold]{folder}[/bold].", soft_wrap=True)
     settings = load(root)
     with _opened(context, root, settings) as (app, reporter, server):
-        code = run_cycles(app, reporter, [], workers=_workers(settings), due=False, as_json=as_json)
+        code = run_cycles(app, reporter, [], workers=workers(settings), due=False, as_json=as_json)
         if not as_json:
             _explain(folder, app, bundled_judge=server.bundled)
     return code
@@ -107,7 +107,7 @@ def _nothing_to_do(root: Path, only: Sequence[str]) -> bool:
         return not (faults or left or unnoted or schedule_cycle.due_starts(topics, store, datetime.now(UTC)))
 
 
-def _workers(settings: Settings) -> int:
+def workers(settings: Settings) -> int:
     """One page in the hands of each: as many as calls may run, and those being got ready meanwhile."""
     return settings.gate.limit + settings.host.pages_ahead
 

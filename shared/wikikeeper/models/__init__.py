@@ -10,8 +10,9 @@ from wikikeeper.models.commands import (
     StartCycle,
     WriteNote,
 )
+from wikikeeper.models.labels import Label, Should
 from wikikeeper.models.pages import Extract, Fetched, Found, Origin, StoredPage
-from wikikeeper.models.topics import Topic, TopicFault, TopicState
+from wikikeeper.models.topics import Topic, TopicFault, TopicState, Watch
 from wikikeeper.models.values import Kind, Lane, Probability, Trigger, Value
 from wikikeeper.models.verdicts import Findings, Judgement, Quote, Thresholds, Verdict
 from wikikeeper.models.wire import (
@@ -62,6 +63,7 @@ __all__ = [
     "JudgeResult",
     "Judgement",
     "Kind",
+    "Label",
     "Lane",
     "ModelState",
     "Noul",
@@ -79,6 +81,7 @@ __all__ = [
     "Run",
     "RunOutcome",
     "Send",
+    "Should",
     "StartCycle",
     "StoredPage",
     "Thresholds",
@@ -89,5 +92,6 @@ __all__ = [
     "Value",
     "Verdict",
     "Wait",
+    "Watch",
     "WriteNote",
 ]

@@ -16,6 +16,7 @@ class Origin(StrEnum):
     FEED = "feed"
     LINK = "link"
     FOLDER = "folder"
+    HOOK = "hook"
 
 
 class Found(Value):

@@ -11,6 +11,15 @@ from wikikeeper.models.values import Value
 Slug = Annotated[str, Field(min_length=1, max_length=80)]
 
 
+class Watch(Value):
+    """A repository whose releases, and pushes to some paths, start the topic."""
+
+    github: str
+    """`owner/repository`, in either case."""
+    paths: tuple[str, ...] = ()
+    """Files and folders; a push that changes none of them starts nothing. None: only releases do."""
+
+
 class Topic(Value):
     """One `topics/<slug>.md` that was read without a fault."""
 
@@ -23,6 +32,7 @@ class Topic(Value):
     links: tuple[str, ...] = ()
     folder: str | None = None
     """A folder of saved pages, relative to the wiki; nothing outside it is read."""
+    watch: tuple[Watch, ...] = ()
     cron: str | None = None
     """Five fields, in `zone`. None: only started by hand."""
     zone: str = "UTC"

@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from wikikeeper.models import Topic, TopicFault
+from wikikeeper.models import Topic, TopicFault, Watch
 from wikikeeper.policy import url_parts
 from wikikeeper.policy.front_matter import Broken, Field, FrontMatter, parse
 from wikikeeper.policy.redaction import redact
@@ -31,9 +31,11 @@ MAX_TITLE = 200
 DEFAULT_ZONE = "UTC"
 LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-NAMES = ("title", "queries", "feeds", "links", "folder", "schedule", "zone", "language", "until")
+NAMES = ("title", "queries", "feeds", "links", "folder", "watch", "schedule", "zone", "language", "until")
 SCHEDULE_NAMES = ("cron", "zone")
 SOURCES = ("queries", "feeds", "links", "folder")
+WATCH_NAMES = ("github", "paths")
+REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
 
 
 class Schedule(NamedTuple):
@@ -127,6 +129,17 @@ def folder_fault(folder: str) -> str | None:
     return None
 
 
+def watched_path_fault(path: str) -> str | None:
+    """Why a path in a repository cannot be watched; None: it can."""
+    if any(char in path for char in "*?["):
+        return "has a wildcard in it: name the file or the folder"
+    if "\\" in path:
+        return "is written with / between its parts"
+    if any(part in ("", ".", "..") for part in path.removesuffix("/").split("/")):
+        return "must be a file or folder as the repository has it, such as docs/changes.md"
+    return None
+
+
 def _named_like_its_slug(key: str) -> bool:
     return key == f"{FOLDER}{slug_of(key)}{ENDING}"
 
@@ -148,6 +161,7 @@ class _Reader:
         feeds = self._urls("feeds")
         links = self._urls("links")
         folder = self._folder()
+        watch = self._watches()
         schedule = self._schedule()
         language = self._language()
         until = self._until()
@@ -163,6 +177,7 @@ class _Reader:
             feeds=feeds,
             links=links,
             folder=folder,
+            watch=watch,
             cron=schedule.cron,
             zone=schedule.zone,
             language=language,
@@ -211,9 +226,10 @@ class _Reader:
     def _list(self, name: str) -> tuple[str, ...]:
         return tuple(text for _, text in self._items(name))
 
-    def _items(self, name: str) -> list[tuple[int, str]]:
+    def _items(self, name: str, fields: dict[str, Field] | None = None, inside: str = "") -> list[tuple[int, str]]:
         """The lines and texts of a list, each once."""
-        field = self.fields.get(name)
+        field = (self.fields if fields is None else fields).get(name)
+        name = inside + name
         if field is None or field.value is None:
             return []
         if not isinstance(field.value, tuple):
@@ -248,6 +264,34 @@ class _Reader:
         if reason:
             self._fault(self.fields["folder"].line, f"the folder {folder!r} {reason}")
         return unicodedata.normalize("NFC", PurePosixPath(folder).as_posix())
+
+    def _watches(self) -> tuple[Watch, ...]:
+        """`watch:` with `- github: owner/repository` and, below it, `paths: [docs/, CHANGES.md]`."""
+        field = self.fields.get("watch")
+        if field is None or field.value is None:
+            return ()
+        if not isinstance(field.value, tuple):
+            self._fault(field.line, "`watch` must be a list: each on its own line, after `- github: owner/repository`")
+            return ()
+        return tuple(watch for item in field.value if (watch := self._watch(item)) is not None)
+
+    def _watch(self, item: Field) -> Watch | None:
+        if not isinstance(item.value, dict):
+            self._fault(item.line, "an item of `watch` must be `github: owner/repository`")
+            return None
+        self._unknown(item.value, WATCH_NAMES, "watch.")
+        repository = item.value.get("github")
+        name = repository.value.strip() if repository and isinstance(repository.value, str) else ""
+        if not REPOSITORY.fullmatch(name):
+            line = repository.line if repository else item.line
+            self._fault(line, "`watch` names no repository: write `github: owner/repository`")
+            return None
+        paths = self._items("paths", item.value, "watch.")
+        for line, path in paths:
+            reason = watched_path_fault(path)
+            if reason:
+                self._fault(line, f"the path {path!r} in `watch` {reason}")
+        return Watch(github=name, paths=tuple(path.rstrip("/") for _, path in paths))
 
     def _schedule(self) -> Schedule:
         """`schedule: "0 7 * * *"` with `zone:` beside it, or both as `schedule: {cron: …, zone: …}`."""

@@ -25,6 +25,7 @@ from wikikeeper.models import (
     StartCycle,
     WriteNote,
 )
+from wikikeeper.policy.hooks import first_fence
 from wikikeeper.policy.identity import MANUAL, run_id
 from wikikeeper.policy.runs import triage_run
 from wikikeeper.workflows.context import App
@@ -129,6 +130,6 @@ def _expire_open_cycles(app: App, *, alone: bool) -> list[Send]:
             only_from=frozenset({CycleState.OPEN}),
             fence=cycle.fence,
         )
-        if expired and cycle.fence == 1 and not cycle.tick.startswith(MANUAL):
+        if expired and cycle.fence <= first_fence(cycle.tick) and not cycle.tick.startswith(MANUAL):
             sends.append(Send(command=StartCycle(topic=cycle.topic, tick=cycle.tick)))
     return sends

@@ -12,7 +12,8 @@
         ▼
        done
 
-The cycle item is put only if absent, so a tick that fires twice runs once.
+The cycle item is put only if absent, so a tick that fires twice runs once. A hook has put its own before its command is
+sent (`policy.hooks`); the first worker takes it over.
 """
 
 from collections import Counter
@@ -34,7 +35,7 @@ from wikikeeper.models import (
     StartCycle,
     Topic,
 )
-from wikikeeper.policy import closing, schedule
+from wikikeeper.policy import closing, hooks, schedule
 from wikikeeper.policy.identity import cycle_id, result_id
 from wikikeeper.policy.revisions import next_revision
 from wikikeeper.policy.topics import slug_of
@@ -48,6 +49,7 @@ RUNNING = frozenset({CycleState.OPEN, CycleState.DRAINING})
 UNFINISHED = frozenset({ResultState.WAITING, ResultState.JUDGING})
 JUDGED = frozenset({ResultState.KEPT, ResultState.DISCARDED, ResultState.FOLDED})
 DRAINING = frozenset({CycleState.DRAINING})
+OPEN = frozenset({CycleState.OPEN})
 WITHDRAWABLE = frozenset({ResultState.WAITING, ResultState.PARKED})
 
 
@@ -57,10 +59,12 @@ def schedule_cycle(command: StartCycle | CloseCycle, app: App) -> list[Send]:
         close(command.cycle, app)
         return []
     topic = app.topic(command.topic)
-    if topic is None:
-        return []
     now = app.clock.now()
+    if topic is None:
+        _skip_asked(command, "no_topic: its file is gone or has a fault", app, now)
+        return []
     if schedule.ended(topic.until, topic.zone, now):
+        _skip_asked(command, f"ended: the last day of the topic was {topic.until}", app, now)
         if topic.until is not None and app.store.end_topic(topic.slug, topic.until):
             app.reporter.event("topic_ended", topic=topic.slug, until=str(topic.until))
         return []
@@ -179,7 +183,8 @@ def _unless_healthy(command: StartCycle, topic: Topic, app: App, now: datetime) 
     if model.state == "healthy":
         app.store.clear_alerts(_subject(app, calls=False))
         return None
-    if app.store.cycle(cycle_id(topic.slug, command.tick)) is not None:
+    known = app.store.cycle(cycle_id(topic.slug, command.tick))
+    if not (hooks.to_be_begun(known) if known else not hooks.by_hook(command.tick)):
         return []
     if model.state == "waking":
         first = command.first_wake or now
@@ -189,14 +194,42 @@ def _unless_healthy(command: StartCycle, topic: Topic, app: App, now: datetime) 
             return [Send(command=command.model_copy(update={"first_wake": first}), after=WAKE_AGAIN)]
         waited = f"still {model.cause} after {(now - first).total_seconds():.0f} s"
         model = ModelState(state="unhealthy", cause="wake_timeout", detail=waited)
+    reason = f"{model.cause}: {model.detail}"
     skipped = _new_cycle(command, topic, app, now).model_copy(
-        update={"state": CycleState.SKIPPED, "reason": f"{model.cause}: {model.detail}", "ended": now}
+        update={"state": CycleState.SKIPPED, "reason": reason, "ended": now}
     )
-    if app.store.start_cycle(skipped):
-        app.store.checked(topic.slug, now, ran=False)
+    if _skip_asked(command, reason, app, now) if known else app.store.start_cycle(skipped):
+        if not hooks.asks_no_source(command.tick):
+            app.store.checked(topic.slug, now, ran=False)
         app.reporter.event("cycle_skipped", topic=topic.slug, cycle=skipped.id, cause=model.cause)
         alert(model.cause, model.detail, app, now)
     return []
+
+
+def _skip_asked(command: StartCycle, reason: str, app: App, now: datetime) -> bool:
+    """End the cycle that a hook asked for and that is still to be begun. False: there is none, or somebody was first."""
+    cycle = app.store.cycle(cycle_id(command.topic, command.tick))
+    if cycle is None or not hooks.to_be_begun(cycle):
+        return False
+    return app.store.end_cycle(
+        cycle.id, CycleState.SKIPPED, now, reason=reason, only_from=frozenset({cycle.state}), fence=cycle.fence
+    )
+
+
+def _begin(cycle: Cycle, app: App, now: datetime) -> bool:
+    """Put the cycle, or take over the one that a hook put. True for one caller.
+
+    Over twice: it ends as expired, which of several workers one can do, and is opened again, which one can do. A worker
+    that dies between the two leaves it expired, and whoever gets the command next opens it.
+    """
+    if not hooks.by_hook(cycle.tick):
+        return app.store.start_cycle(cycle)
+    put = app.store.cycle(cycle.id)
+    if put is None:  # its history is over: a hook's cycle is there before its command
+        return False
+    if hooks.asked(put):
+        app.store.end_cycle(put.id, CycleState.EXPIRED, now, only_from=OPEN, fence=put.fence)
+    return app.store.start_cycle(cycle)
 
 
 def _new_cycle(command: StartCycle, topic: Topic, app: App, now: datetime) -> Cycle:
@@ -214,18 +247,20 @@ def _new_cycle(command: StartCycle, topic: Topic, app: App, now: datetime) -> Cy
 
 def _run(command: StartCycle, topic: Topic, app: App, now: datetime) -> list[Send]:
     cycle = _new_cycle(command, topic, app, now)
-    if not app.store.start_cycle(cycle):
+    if not _begin(cycle, app, now):
         return _sent_before(app.store.cycle(cycle.id), app)
     cycle = app.store.cycle(cycle.id) or cycle  # a tick that is run once more carries a higher fence
-    app.store.checked(topic.slug, now, ran=True)
+    searches = not hooks.asks_no_source(command.tick)
+    if searches:
+        app.store.checked(topic.slug, now, ran=True)
     app.reporter.event("cycle_started", topic=topic.slug, cycle=cycle.id)
 
-    found, problems = _search(topic, app)
+    found, problems = _search(topic, app) if searches else ([], [])
     new = 0
     for place, find in enumerate(found):
         try:
             # A microsecond apart, so that what was ranked first is judged first where not all can be.
-            new += _remember(topic, find, app, now + timedelta(microseconds=place))
+            new += remember(topic.slug, find, app.store, now + timedelta(microseconds=place), app.rules.recheck_after)
         except ValueError as error:
             problems.append(f"bad_address: {error}")
     sends, more = _send(topic, cycle.id, app, now)
@@ -276,22 +311,22 @@ def _search(topic: Topic, app: App) -> tuple[list[Found], list[str]]:
     return found, problems
 
 
-def _remember(topic: Topic, find: Found, app: App, now: datetime) -> bool:
+def remember(topic: str, find: Found, store: RunStore, now: datetime, recheck_after: timedelta | None) -> bool:
     """Store a find as a new waiting result, unless this topic knows it in this revision.
 
     Raises ValueError for an address that no page can have.
     """
     identity = canonical(find.url)
-    latest = app.store.latest(topic.slug, identity)
-    revision = next_revision(latest, find, now, app.rules.recheck_after)
+    latest = store.latest(topic, identity)
+    revision = next_revision(latest, find, now, recheck_after)
     if revision is None:
         return False
     # "Not modified" is only worth asking for against a text that has a verdict.
     judged = latest if latest is not None and latest.state in JUDGED else None
-    return app.store.add_result(
+    return store.add_result(
         Result(
-            id=result_id(topic.slug, identity, revision),
-            topic=topic.slug,
+            id=result_id(topic, identity, revision),
+            topic=topic,
             url=find.url,
             canonical=identity,
             revision=revision,

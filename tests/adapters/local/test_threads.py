@@ -264,3 +264,21 @@ def test_a_started_cycle_is_a_command_like_any_other() -> None:
     log = Log()
     host(log).run([Send(command=StartCycle(topic="herons", tick="manual-1"))])
     assert log.names == ["start_cycle"]
+
+
+def test_what_is_added_while_it_works_is_done_by_the_same_run() -> None:
+    seen: list[str] = []
+    host: ThreadHost
+
+    def handle(command: Command) -> Sequence[Send]:
+        assert isinstance(command, WriteNote)
+        seen.append(command.topic)
+        if command.topic == "first":
+            host.add([Send(command=WriteNote(topic="added"))])
+        return []
+
+    host = ThreadHost(handle, RecordingReporter(), workers=1)
+    host.add([Send(command=WriteNote(topic="before"))])
+    host.run([Send(command=WriteNote(topic="first"))])
+
+    assert seen == ["before", "first", "added"]

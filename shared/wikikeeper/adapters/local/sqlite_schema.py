@@ -125,7 +125,24 @@ M001_FIRST = (
     ) STRICT""",
 )
 
-MIGRATIONS = (M001_FIRST,)
+M003_WEB = (
+    """CREATE TABLE labels (
+        result TEXT PRIMARY KEY,
+        drawn INTEGER NOT NULL,
+        body TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID""",
+)
+
+M004_HOOKS = (
+    """CREATE TABLE deliveries (
+        key TEXT PRIMARY KEY,
+        finished INTEGER,
+        expires INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID""",
+    "CREATE INDEX deliveries_expiring ON deliveries (expires)",
+)
+
+MIGRATIONS = (M001_FIRST, M003_WEB, M004_HOOKS)
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:

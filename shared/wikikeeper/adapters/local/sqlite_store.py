@@ -18,14 +18,15 @@ from wikikeeper.adapters.local.sqlite_rows import (
     run_row,
 )
 from wikikeeper.adapters.local.sqlite_topics import Topics
+from wikikeeper.adapters.local.sqlite_web import Pages
 from wikikeeper.models import Alert, Run, RunOutcome, StoredPage
 
 PURGED_AT_ONCE = 500
 """Rows deleted per transaction, so that a purge of a year never holds up a verdict."""
 
 
-class SqliteRunStore(Topics, Cycles, Results):
-    """`RunStore` on one machine. Closing it closes its database, which the gate shares."""
+class SqliteRunStore(Topics, Cycles, Results, Pages):
+    """`RunStore` and `PageStore` on one machine. Closing it closes its database, which the gate shares."""
 
     def __init__(self, database: Database) -> None:
         self.database = database

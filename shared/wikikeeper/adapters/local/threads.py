@@ -67,6 +67,12 @@ class ThreadHost:
             _wait_for(ends)
             raise
 
+    def add(self, sends: Sequence[Send]) -> None:
+        """More to do while `run` works; before, it begins with it. Dropped once it is stopping, like what is sent then."""
+        with self._changed:
+            self._accept(sends)
+            self._changed.notify_all()
+
     def stop(self) -> None:
         """Start no further command; what is running ends, and what it sends is dropped."""
         with self._changed:

@@ -1,0 +1,1 @@
+"""Slack: where people read what they have to know."""
