@@ -11,6 +11,7 @@ from wikikeeper.models.commands import (
     WriteNote,
 )
 from wikikeeper.models.pages import Extract, Fetched, Found, Origin, StoredPage
+from wikikeeper.models.silence import Action, Condition, Escalation, ModelSighting, Silence, Stage
 from wikikeeper.models.topics import Topic, TopicFault, TopicState
 from wikikeeper.models.values import Kind, Lane, Probability, Trigger, Value
 from wikikeeper.models.verdicts import Findings, Judgement, Quote, Thresholds, Verdict
@@ -44,6 +45,7 @@ from wikikeeper.models.work import (
 __all__ = [
     "COMMAND",
     "TERMINAL",
+    "Action",
     "Alert",
     "Answer",
     "Choice",
@@ -51,8 +53,10 @@ __all__ = [
     "Claim",
     "CloseCycle",
     "Command",
+    "Condition",
     "Cycle",
     "CycleState",
+    "Escalation",
     "Extract",
     "Failure",
     "FailureKind",
@@ -63,6 +67,7 @@ __all__ = [
     "Judgement",
     "Kind",
     "Lane",
+    "ModelSighting",
     "ModelState",
     "Noul",
     "NoulAnswer",
@@ -79,6 +84,8 @@ __all__ = [
     "Run",
     "RunOutcome",
     "Send",
+    "Silence",
+    "Stage",
     "StartCycle",
     "StoredPage",
     "Thresholds",
