@@ -4,6 +4,8 @@
 PYTHON ?= python3
 # Arguments for pytest: make test ARGS='tests/policy -k quotes'.
 ARGS ?=
+# Of everything that goes wrong in bench-chaos.
+SEED ?= 1
 # Where the measuring data lies, for the bench targets (tests read the same variable).
 WIKIKEEPER_DATA ?= ../shared/data
 
@@ -24,7 +26,7 @@ LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-h
 
 FUNCTIONS := schedule-cycle judge-result write-note reap-stale
 
-.PHONY: run test test-browser test-cloud test-lambda check format lock readme settings bench-extraction bench-judge bench-cycle bench-cloud bench-web clean help FORCE
+.PHONY: run test test-browser test-cloud test-lambda soak mutation check format lock readme settings bench-extraction bench-judge bench-cycle bench-gate bench-chaos bench-growth bench-cloud bench-web clean help FORCE
 .DEFAULT_GOAL := help
 
 run: .venv/.stamp-run ## try it: one research cycle over an example wiki in try-wiki/ (made if absent)
@@ -44,8 +46,11 @@ test-browser: .venv/.stamp-dev ## the pages in Chromium, over a store that real 
 test-cloud: .venv/.stamp-dev ## the AWS adapters and functions against DynamoDB, S3 and SQS servers on loopback
 	@$(BIN)/python -m pytest $(CLOUD_TESTS) $(ARGS)
 
-test-lambda: .venv/.stamp-dev .venv/.stamp-sam ## the functions under Lambda's own runtime, and 500 results with every message delivered twice
+test-lambda: .venv/.stamp-dev .venv/.stamp-sam ## the built functions under Lambda's own runtime, and 500 results with every message delivered twice
 	@WIKIKEEPER_RESULTS=500 $(BIN)/python -m pytest -o faulthandler_timeout=600 tests/functions $(ARGS)
+
+soak: .venv/.stamp-dev ## the store's life in 200,000 random steps: some fifteen minutes
+	@WIKIKEEPER_STEPS=200000 $(BIN)/python -m pytest -o faulthandler_timeout=3600 tests/adapters/local/test_sqlite_machine.py $(ARGS)
 
 check: .venv/.stamp-dev .venv/.stamp-actionlint ## ruff (rules and format), mypy (strict), import contracts, workflows, template, defaults
 	@$(BIN)/ruff check
@@ -70,6 +75,11 @@ lock: .venv/.stamp-uv ## pin dependencies again after a change in pyproject.toml
 	  infra/requirements/$$function.in -o infra/requirements/$$function.txt || exit 1; done
 	@$(LOCK) $(UPGRADE) infra/requirements/sam.in -o infra/requirements/sam.txt
 
+# What it needs beside the tests is brought here, so that nobody else waits for it.
+mutation: .venv/.stamp-dev ## whether the tests notice altered rules and conditional writes: hours; ARGS='--target policy/gate'
+	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r infra/requirements/mutation.txt
+	@$(BIN)/python bench/mutations.py --json $(ARGS)
+
 bench-extraction: .venv/.stamp-dev ## how well and how fast text is extracted
 	@$(BIN)/python bench/extraction.py $(WIKIKEEPER_DATA)/01_html --json
 
@@ -78,6 +88,16 @@ bench-judge: .venv/.stamp-dev ## how well the bundled judge judges
 
 bench-cycle: .venv/.stamp-dev ## how busy a cycle keeps the model server
 	@$(BIN)/python bench/cycle.py --json
+
+bench-gate: .venv/.stamp-dev ## what permits cost of the slots' time, and whether lanes and fairness hold
+	@$(BIN)/python bench/gate.py --json
+
+# Kills, freezes and a failing server, over the same work as an undisturbed run before it: ten to fifteen minutes.
+bench-chaos: .venv/.stamp-dev ## that nothing is lost or done twice when workers are killed, 10,000 results; SEED=...
+	@$(BIN)/python bench/chaos.py --json --seed $(SEED)
+
+bench-growth: .venv/.stamp-dev ## seconds, memory and store of a cycle with 200, 2,000 and 20,000 results: some fifteen minutes
+	@$(BIN)/python bench/growth.py --json --plot docs/growth.svg
 
 bench-cloud: .venv/.stamp-dev ## what 1,000 judged results cost, and how long functions take to start
 	@$(BIN)/python bench/cloud_cost.py --json

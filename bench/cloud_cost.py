@@ -46,6 +46,7 @@ from tests.adapters.aws.units import CountingTable
 from wikikeeper.adapters.aws.clients import Clients
 from wikikeeper.adapters.aws.dynamodb_gate import DynamoGate
 from wikikeeper.adapters.aws.dynamodb_store import DynamoRunStore
+from wikikeeper.adapters.aws.dynamodb_table import Item, Key, Scalar
 from wikikeeper.adapters.aws.json_log import JsonLog
 from wikikeeper.adapters.aws.s3_pages import S3Pages
 from wikikeeper.adapters.aws.sqs_sender import SqsSender
@@ -83,7 +84,23 @@ _looking = threading.local()
 
 
 class Looked(CountingTable):
-    """Counts the units of writes; its own looks at items before and after are not requests of the functions."""
+    """Counts the units of writes; its own looks at items before and after are not requests of the functions.
+
+    Of reads it counts what was asked for.
+    """
+
+    def __init__(self, client: Any, name: str) -> None:  # noqa: ANN401 - the base's
+        super().__init__(client, name)
+        self.asked: Counter[str] = Counter()
+
+    def get(self, key: Key) -> Item | None:
+        if not getattr(_looking, "on", False):
+            self.asked[f"{key.pk.partition('#')[0]}.get"] += 1
+        return super().get(key)
+
+    def query(self, where: str, values: Mapping[str, Scalar], **more: Any) -> Iterator[Item]:  # noqa: ANN401 - the base's
+        self.asked[f"{str(next(iter(values.values()))).partition('#')[0]}.query"] += 1
+        return super().query(where, values, **more)
 
     def _counted(self, key: Any, write: Callable[[], T]) -> T:  # noqa: ANN401 - the base's
         def uncovered() -> T:
@@ -243,6 +260,7 @@ def _cycle(functions: Functions) -> None:
     functions.drain("write_note")
     close = CloseCycle(cycle=cycle_id(start.topic, start.tick))
     functions.invoke(functions.container("schedule_cycle"), [close.model_dump_json()])
+    functions.invoke(functions.container("reap_stale"), [ReapStale().model_dump_json()])  # sweeps what the cycle found
 
 
 def _figures(functions: Functions, requests: Requests, states: Counter[ResultState], results: int) -> dict[str, Any]:
@@ -272,6 +290,7 @@ def _figures(functions: Functions, requests: Requests, states: Counter[ResultSta
         "results": judged,
         "kept": states[ResultState.KEPT],
         "write_units": {f"{kind}.{what}": n for (kind, what), n in sorted(functions.table.written.items())},
+        "asked": dict(sorted(functions.table.asked.items())),
         "requests": dict(sorted(requests.by_operation.items())) | {"sqs": functions.queue.requests + 2 * batches},
         "seconds": {name: round(seconds, 2) for name, seconds in functions.seconds.items()},
         "prices": PRICES_OF,

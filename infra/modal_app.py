@@ -1,7 +1,7 @@
 """Modal: the GPU server, and, for people without AWS Lambda, the functions. Deployed from the repository's root:
 
+    modal run infra/modal_app.py::fetch_weights   first, and after a change of infra/models.ini: no server fetches its own
     modal deploy infra/modal_app.py               the GPU server alone (app `wikikeeper-model`)
-    modal run infra/modal_app.py::fetch_weights   once, and after a change of infra/models.ini
     modal deploy infra/modal_app.py::functions    the functions as well (app `wikikeeper`)
 
 Nothing is loaded and no account is asked for when this is imported. docs/modal.md says which Secrets it needs.
@@ -66,7 +66,7 @@ SETTINGS_PINS = ("pydantic==2.13.5", "pydantic-settings==2.16.3")
 """What reading settings takes, as requirements.txt has it."""
 HUB_PIN = "huggingface-hub==2.4.0"  # resumes a broken download of many gigabytes (Apache-2.0)
 PYTHON = "3.13"
-"""As on Lambda: infra/requirements is locked for it."""
+"""As on Lambda (infra/Dockerfile says why); infra/requirements is locked for it, too."""
 KEY_NAME = "WIKIKEEPER_LLAMA__API_KEY"
 MODEL_SECRET = (
     modal.Secret.from_dict({KEY_NAME: os.environ[KEY_NAME]})

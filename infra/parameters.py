@@ -1,7 +1,8 @@
 """The template's parameters, for `sam deploy`: `python -m infra.parameters [infra/settings.env] > parameters.yaml`.
 
-From the environment, or from a filled-in copy of settings.example.env beside it. Reads what the settings read, checks it as they do before anything is deployed, and adds what follows from it: how long
-the judge may take, and how long its queue hides a message.
+From the environment, or from a filled-in copy of settings.example.env beside it. Reads what the settings read, checks it as
+they do before anything is deployed, and adds what follows from it: how long the judge may take, and how long its queue hides
+a message.
 """
 
 import json
@@ -21,6 +22,8 @@ LAMBDA_LONGEST = 900
 """Seconds that Lambda lets a function run."""
 OWN_WORK = 30
 """Seconds beyond the lease of a claim, for a cold start and for sending what follows."""
+QUIET_HOURS = range(2, 169)
+"""What alarms can look back over: CloudWatch allows a week, and two skipped cycles need two hours."""
 VISIBILITY = 6
 """Times the function's timeout: what AWS advises for a queue that a function reads, since polling and retries add up."""
 
@@ -37,12 +40,17 @@ def judge_timeout(settings: Settings) -> int:
 
 
 def parameters(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
-    """Every parameter of the template with its value; what is unset or empty has its default."""
+    """Every parameter of the template with its value; what is unset or empty has its default.
+
+    Raises Unusable for what the stack could not be made of.
+    """
     chosen = {
         choice.parameter: environment.get(choice.variable) or choice.default
         for choice in choices()
         if choice.parameter is not None
     }
+    if chosen["QuietHours"] not in map(str, QUIET_HOURS):
+        raise Unusable(f"DEPLOY_QUIET_HOURS must be a whole number from {QUIET_HOURS[0]} to {QUIET_HOURS[-1]}")
     timeout = judge_timeout(settings)
     return chosen | {"JudgeTimeout": str(timeout), "JudgeVisibility": str(VISIBILITY * timeout)}
 

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -22,7 +23,13 @@ from wikikeeper.settings import NESTED, PREFIX, Settings, load, markdown_table
 
 ROOT = Path(__file__).resolve().parents[1]
 STACK = "aws"
-"""The group of settings that the stack fills itself, with its table, bucket and queues. On Modal a person fills it."""
+"""The group of settings that the stack fills itself, with its table, bucket and queues. On Modal a person fills it, but for
+the queues: there are none there, commands are spawned."""
+SECRETS_OF: Mapping[str, tuple[str, ...]] = {
+    "ScheduleCycle": ("llama", "keeper", "searxng"),
+    "JudgeResult": ("llama", "keeper"),
+}
+"""Function -> the groups of settings whose secrets it needs; the others never see them. On Modal all share one Secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +62,24 @@ def _is_secret(field: FieldInfo) -> bool:
 
 def _as_text(value: object) -> str:
     """As one writes it in an environment: empty where there is none, whole numbers without a point."""
-    if value is None or value == ():
-        return ""
-    if isinstance(value, tuple):
-        return ",".join(value)
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
+    match value:
+        case None | ():
+            return ""
+        case bool():
+            return str(value).lower()
+        case float() if value.is_integer():
+            return str(int(value))
+        case str() | int() | float():
+            return str(value)
+        case tuple() if all(isinstance(part, str) for part in value):
+            return ",".join(value)
+    raise TypeError(
+        f"a default of {type(value).__name__} cannot stand in an environment: teach infra/places.py to write it"
+    )
+
+
+def _kind(value: object) -> str:
+    return "Number" if isinstance(value, int | float) and not isinstance(value, bool) else "String"
 
 
 def settings() -> Iterator[Choice]:
@@ -76,7 +94,7 @@ def settings() -> Iterator[Choice]:
                 None if group == STACK else _parameter(group, name),
                 "" if _is_secret(setting) else _as_text(default),
                 f"{group}.{name}: {' '.join((setting.description or '').split())}",
-                kind="Number" if isinstance(default, int | float) else "String",
+                kind=_kind(default),
                 secret=_is_secret(setting),
             )
 
@@ -126,10 +144,23 @@ def _parameters() -> Iterator[str]:
 
 
 def _environment() -> Iterator[str]:
-    """For all functions. Secrets go to single functions, by hand."""
+    """For all functions. Secrets go to those that need them."""
     for choice in settings():
         if choice.parameter is not None and not choice.secret:
             yield f"        {choice.variable}: !Ref {choice.parameter}"
+
+
+def _secrets_of(function: str) -> Iterator[str]:
+    """Raises LookupError for a secret of which nobody said who needs it."""
+    decided = {group for groups in SECRETS_OF.values() for group in groups}
+    for choice in settings():
+        if not choice.secret or choice.parameter is None:
+            continue
+        group = choice.variable.removeprefix(PREFIX).partition(NESTED)[0].lower()
+        if group not in decided:
+            raise LookupError(f"{choice.variable}: say in SECRETS_OF of infra/places.py which functions need its group")
+        if group in SECRETS_OF[function]:
+            yield f"          {choice.variable}: !Ref {choice.parameter}"
 
 
 def _workflow_settings() -> Iterator[str]:
@@ -167,7 +198,11 @@ def _readme() -> Iterator[str]:
 
 
 PARTS: Mapping[str, tuple[tuple[str, Callable[[], Iterator[str]]], ...]] = {
-    "infra/template.yaml": (("parameters", _parameters), ("environment", _environment)),
+    "infra/template.yaml": (
+        ("parameters", _parameters),
+        ("environment", _environment),
+        *((f"secrets of {function}", partial(_secrets_of, function)) for function in SECRETS_OF),
+    ),
     ".github/workflows/deploy.yml": (("settings", _workflow_settings), ("secrets", _workflow_secrets)),
     "infra/settings.example.env": (
         ("variables", lambda: _example(secret=False)),
@@ -233,12 +268,17 @@ def _modal() -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    if arguments == ["--write"]:
-        for file in PARTS:
-            path = ROOT / file
-            path.write_text(renewed(file, path.read_text("utf-8")), "utf-8")
-        return 0
-    wrong = differing()
+    try:
+        if arguments == ["--write"]:
+            # All of them before any is written: half a change would be worse than none.
+            texts = {ROOT / file: renewed(file, (ROOT / file).read_text("utf-8")) for file in PARTS}
+            for path, text in texts.items():
+                path.write_text(text, "utf-8")
+            return 0
+        wrong = differing()
+    except (LookupError, TypeError) as error:
+        print(error.args[0], file=sys.stderr)
+        return 2
     for file, lines in wrong.items():
         said = f"{file} differs from settings.py or infra/places.py; `make settings` mends its marked parts:"
         print(said, *lines, sep="\n  ", file=sys.stderr)

@@ -2,7 +2,7 @@
 # After a deployment: is what was deployed alive, and closed to strangers? Costs a few invocations, wakes no GPU.
 #
 #   DEPLOY_STACK=wikikeeper infra/smoke_test.sh aws
-#   WIKIKEEPER_LLAMA__BASE_URL=https://... infra/smoke_test.sh modal
+#   WIKIKEEPER_LLAMA__BASE_URL=https://... infra/smoke_test.sh modal       DEPLOY_TO=modal-functions: their tick as well
 set -euo pipefail
 
 fail() {
@@ -42,6 +42,11 @@ case ${1-} in
     status=$(curl --silent --show-error --max-time 60 --output /dev/null --write-out '%{http_code}' "${url%/}/health")
     [[ $status == 401 ]] || fail "${url%/}/health answers $status to a stranger; it must be 401"
     echo "the model server turns strangers away"
+    if [[ ${DEPLOY_TO-} == *modal-functions* ]]; then
+      # The same as Modal does each minute: reads the settings, the table and the topics, and finds what is due.
+      "${PYTHON:-.venv/bin/python}" -c 'import modal; modal.Function.from_name("wikikeeper", "tick").remote()'
+      echo "the functions answer"
+    fi
     ;;
   *)
     echo "usage: infra/smoke_test.sh aws|modal" >&2

@@ -243,7 +243,9 @@ class _AtRunTime(ast.NodeTransformer):
 
 
 def workflow_modules() -> list[str]:
-    return [module.name for module in pkgutil.iter_modules(workflows.__path__) if module.name != "context"]
+    return [
+        module.name for module in pkgutil.iter_modules(workflows.__path__) if module.name not in {"context", "silences"}
+    ]
 
 
 def commands_of(module: str) -> set[type]:

@@ -6,6 +6,7 @@ import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 from wikikeeper.adapters.local.files import explaining, flush_folder, link_new, read_file
@@ -93,7 +94,12 @@ def open_app(root: Path, settings: Settings, server: ModelServer, reporter: Repo
             extractor=extractor,
             keeper=QuestioningKeeper(decide, secret=secret, quote_max_chars=settings.research.quote_max_chars),
             decider=decide,
-            gate=SqliteGate(database, settings.gate.limit),
+            gate=SqliteGate(
+                database,
+                settings.gate.limit,
+                calls_per_permit=settings.gate.calls_per_permit,
+                max_wait=timedelta(seconds=settings.gate.max_wait),
+            ),
             clock=SystemClock(),
             reporter=reporter,
             rules=rules(settings, thresholds(settings, server.thresholds)),

@@ -8,6 +8,7 @@ import os
 import secrets
 import socket
 from collections.abc import Sequence
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,13 @@ def build(function: str, settings: Settings, reporter: Reporter, clients: Client
     return App(
         store=DynamoRunStore(table, S3Pages(clients.s3, settings.aws.bucket)),
         wiki=S3Wiki(clients.s3, settings.aws.bucket),
-        gate=DynamoGate(table, settings.gate.limit),
+        gate=DynamoGate(
+            table,
+            settings.gate.limit,
+            calls_per_permit=settings.gate.calls_per_permit,
+            max_wait=timedelta(seconds=settings.gate.max_wait),
+            max_skew=timedelta(seconds=settings.gate.max_skew),
+        ),
         clock=SystemClock(),
         reporter=reporter,
         rules=rules(settings, thresholds(settings, None)),

@@ -8,30 +8,29 @@
 
 What only has to wait is never a failure: workflows answer with a command for later. So receipts count crashes.
 
-Batches, log lines and metrics are a few lines of our own: to load those of Powertools would add a fifth to a cold start.
+Metrics and log lines are Powertools'. Its batches are not used: to load them would add a fifth to a cold start
+(docs/performance.md), and what they would do here is to collect the ids of messages that failed.
 """
 
-import json
 import os
-import sys
 import time
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import PurePath
-from threading import Lock
 from typing import Any, Protocol, TypedDict
 
+from wikikeeper import cold_start  # isort: skip  # before all that is large
+
+from aws_lambda_powertools.metrics import EphemeralMetrics
 from pydantic import ValidationError
 
-from wikikeeper import cold_start
 from wikikeeper.cloud_app import cloud_app, dead_letters, sender
 from wikikeeper.errors import Unusable
-from wikikeeper.models import COMMAND, Lane, Permit, Send, Value, Wait
+from wikikeeper.models import COMMAND, Lane, Permit, ReapStale, Send, Value, Wait
 from wikikeeper.ports import Gate, Reporter
 from wikikeeper.workflows.context import App
 
@@ -135,15 +134,17 @@ def _read(record: Event, kinds: tuple[type[Value], ...]) -> Value | None:
         command = COMMAND.validate_json(record["body"])
     except ValidationError:
         return None
+    if isinstance(command, ReapStale) and command.alone:
+        return None  # only who holds the lock of one machine may say so: here it would free the permits of live workers
     return command if isinstance(command, kinds) else None
 
 
 def _put_aside(record: Event, own: Cloud, meter: "Meter") -> bool:
-    meter.event("command_unreadable", message=record["messageId"])
+    meter.event("command_unreadable", message_id=record["messageId"])
     try:
         own.dead_letters.put(record["body"])
     except Exception as error:  # noqa: BLE001 - the boundary of the function: the queue's own count brings it there, later
-        meter.event("command_failed", message=record["messageId"], **_described(error))
+        meter.event("command_failed", message_id=record["messageId"], **_described(error))
         return False
     return True
 
@@ -183,53 +184,40 @@ COUNTED = {
 
 
 class Meter:
-    """Passes reports on, and sums up what an invocation comes to. Threads may share one."""
+    """Passes reports on, and collects what an invocation comes to. Threads may share one."""
 
     def __init__(self, inner: Reporter, function: str, request: str) -> None:
         self._inner = inner
         self._function = function
         self._request = request
         self._began = time.monotonic()
-        self._lock = Lock()
-        self._counts: Counter[str] = Counter()
-        self._seconds: dict[str, list[float]] = {}
+        self._measured: list[tuple[str, str, float]] = []
+        """Name, unit, value. Powertools gets them at the end: it would write when a name has a hundred, amid other lines."""
 
     def event(self, name: str, **fields: object) -> None:
         counted = ("kept" if fields["kept"] else "discarded") if name == "result_judged" else COUNTED.get(name)
-        with self._lock:
-            if counted is not None:
-                self._counts[counted] += 1
+        if counted is not None:
+            self._measured.append((counted, "Count", 1))
         if name == "model_called" and isinstance(seconds := fields.get("seconds"), int | float):
             self.took("model_seconds", seconds)
         self._inner.event(name, request=self._request, **fields)
 
     def took(self, name: str, seconds: float) -> None:
-        with self._lock:
-            self._seconds.setdefault(name, []).append(round(seconds, 3))
+        self._measured.append((name, "Seconds", round(seconds, 3)))
 
     def write(self) -> None:
-        """One line in CloudWatch's embedded metric format; no request to anybody."""
-        values: dict[str, float | list[float]] = {**self._counts, **self._seconds}
-        units = dict.fromkeys(self._counts, "Count") | dict.fromkeys(self._seconds, "Seconds")
+        """In CloudWatch's embedded metric format, as lines in the log; no request to anybody."""
         if (memory := os.environ.get("AWS_LAMBDA_FUNCTION_MEMORY_SIZE")) is not None:
             seconds = time.monotonic() - self._began
-            values["cost_estimate"] = round(int(memory) / 1024 * seconds * GB_SECOND + REQUEST, 9)
-            units["cost_estimate"] = "None"
-        if not values:
-            return
-        described = {
-            "Namespace": os.environ.get("METRICS_NAMESPACE", "wikikeeper"),
-            "Dimensions": [["function"]],
-            "Metrics": [{"Name": name, "Unit": unit} for name, unit in units.items()],
-        }
-        line = {
-            "_aws": {"Timestamp": int(time.time() * 1000), "CloudWatchMetrics": [described]},
-            "function": self._function,
-            "request": self._request,
-            **values,
-        }
-        sys.stdout.write(json.dumps(line) + "\n")
-        sys.stdout.flush()
+            estimate = round(int(memory) / 1024 * seconds * GB_SECOND + REQUEST, 9)
+            self._measured.append(("cost_estimate", "None", estimate))
+        metrics = EphemeralMetrics(namespace=os.environ.get("METRICS_NAMESPACE", "wikikeeper"))
+        metrics.add_dimension("function", self._function)
+        metrics.add_metadata("request", self._request)
+        for name, unit, value in self._measured:
+            metrics.add_metric(name, unit, value)
+        if metrics.metric_set:
+            metrics.flush_metrics()
 
 
 @dataclass(frozen=True, slots=True)

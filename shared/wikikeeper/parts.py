@@ -47,6 +47,9 @@ def rules(settings: Settings, thresholds: Thresholds) -> Rules:
         permit_lease=settings.permit_lease,
         patience=timedelta(seconds=settings.gate.patience),
         wake_timeout=timedelta(seconds=settings.model.wake_timeout),
+        recovery_limit=settings.reaper.limit,
+        cooldown=timedelta(seconds=settings.reaper.cooldown),
+        silence_after=settings.silence_after,
     )
 
 

@@ -13,12 +13,14 @@ from wikikeeper.models import (
     Claim,
     Cycle,
     CycleState,
+    Escalation,
     Extract,
     Failure,
     Fetched,
     Found,
     Judgement,
     Lane,
+    ModelSighting,
     ModelState,
     Origin,
     Permit,
@@ -28,6 +30,7 @@ from wikikeeper.models import (
     ResultState,
     Run,
     RunOutcome,
+    Silence,
     StoredPage,
     Topic,
     TopicState,
@@ -171,7 +174,7 @@ class Wiki(Protocol):
 
 
 class Gate(Protocol):
-    """The semaphore before the GPU: at most `limit` live permits."""
+    """The semaphore before the GPU: at most `limit` live permits. One is renewed and released through the gate that gave it."""
 
     def acquire(self, lane: Lane, holder: str, ttl: timedelta, patience: timedelta) -> Permit | Wait:
         """Wait up to `patience` for a permit. The permit ends by itself after `ttl`; its fence only grows."""
@@ -268,6 +271,13 @@ class RunStore(Protocol):
         """Put a new waiting result. False: this URL is known in this revision."""
         ...
 
+    def add_results(self, cycle: str | None, results: Sequence[Result]) -> list[Result]:
+        """Put what a cycle or a hook found, each waiting, on its way for this cycle or for none.
+
+        Returns those that were not known. A crash in between leaves the first of them.
+        """
+        ...
+
     def result(self, result: str) -> Result | None: ...
 
     def latest(self, topic: str, canonical: str) -> Result | None:
@@ -290,13 +300,16 @@ class RunStore(Protocol):
         """waiting -> judging with fence + 1. None: not waiting, not on its way for this cycle, or `not_before` is later."""
         ...
 
-    def begin_call(self, claim: Claim, cycle: str, until: datetime, *, text_hash: str | None = None) -> Claim | None:
-        """Count one call of the cycle and renew the claim with fence + 1 and `call_fence` = that fence, both or neither.
+    def begin_call(self, claim: Claim, cycle: str, now: datetime, until: datetime) -> Claim | None:
+        """Count one call of the cycle and hold the claim until `until` at least, both or neither.
 
-        The hash of the text that is judged is stored with it where given: for the case that only the run has the answer.
-
+        The claim that is returned says when the call began, under a fence that no other call has.
         None: the cap is reached, the cycle is no longer open or draining, or the claim was lost; nothing was counted.
         """
+        ...
+
+    def call_begun(self, result: Result) -> datetime | None:
+        """When a call was begun under the claim of a judging result, at the fence that it shows. None: none was."""
         ...
 
     def finish(
@@ -326,11 +339,25 @@ class RunStore(Protocol):
         failure: Failure | None = None,
         not_before: datetime | None = None,
     ) -> bool:
-        """judging -> waiting, if the fence still holds. Leaves the cycle unless it is to be tried again within it."""
+        """judging -> waiting, if the fence still holds. Leaves the cycle unless it is to be tried again within it.
+
+        A failure is a recorded outcome: non-responses are 0 again.
+        """
         ...
 
-    def free(self, result: str, fence: int, now: datetime, *, stay_in_cycle: bool) -> bool:
-        """An expired judging -> waiting, fence + 1, nonresponses + 1. For the reaper alone."""
+    def free(
+        self, result: str, fence: int, now: datetime, *, stay_in_cycle: bool, called: datetime | None = None
+    ) -> bool:
+        """An expired judging -> waiting, fence + 1, nonresponses + 1. For the reaper alone.
+
+        `called` is when a call was begun under that fence, where one was: so the next claim finds its run.
+        """
+        ...
+
+    def give_up(
+        self, result: str, fence: int, now: datetime, *, failure: Failure, called: datetime | None = None
+    ) -> bool:
+        """An expired judging -> parked, fence + 1, with this failure as its reason. As `free`, for the reaper alone."""
         ...
 
     def settle(
@@ -371,12 +398,55 @@ class RunStore(Protocol):
 
     # -- runs
     def put_run(self, run: Run) -> bool:
-        """Put if absent; over a `lost` run the late answer is stored as `superseded`. False: it was there already."""
+        """Put if absent; over a `lost` run the late answer is stored as `superseded`. False: it was there already.
+
+        Whoever writes the run of a call says the same start: that of `begin_call`.
+        """
         ...
 
-    def run(self, run: str) -> Run | None: ...
+    def supersede_run(self, run: str, started: datetime) -> None:
+        """answered -> superseded: its answer came after its claim was lost."""
+        ...
+
+    def run(self, run: str, started: datetime | None = None) -> Run | None:
+        """With its start, where that is known, it need not be searched for."""
+        ...
 
     def runs(self, *, topic: str | None = None, outcome: RunOutcome | None = None) -> Iterator[Run]:
+        """Newest first."""
+        ...
+
+    # -- silence
+    def silence(self, subject: str) -> Silence | None: ...
+
+    def count_silence(self, silence: Silence, *, instead_of: Silence | None) -> bool:
+        """Store it if what is stored still is `instead_of`. False: another reaper was first."""
+        ...
+
+    def heard(self, subject: str) -> None:
+        """Something was heard of it: non-responses are 0 again. A cooldown goes on."""
+        ...
+
+    def escalate(self, escalation: Escalation) -> bool:
+        """Put if absent, by its id. False: it was there."""
+        ...
+
+    def escalation(self, escalation: str) -> Escalation | None: ...
+
+    def escalations(self, *, undelivered: bool = False) -> Iterator[Escalation]:
+        """Newest first."""
+        ...
+
+    def escalation_delivered(self, escalation: str, at: datetime) -> None:
+        """Record the first delivery; a later one changes nothing."""
+        ...
+
+    # -- the model
+    def saw_model(self, sighting: ModelSighting) -> bool:
+        """True if this model was in another condition, or for another cause, until now: then it is history."""
+        ...
+
+    def model_history(self, model: str | None = None) -> Iterator[ModelSighting]:
         """Newest first."""
         ...
 

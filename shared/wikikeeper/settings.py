@@ -175,6 +175,24 @@ class GateSettings(Group):
     patience: Seconds = 120
     """Seconds to wait for a permit with the page in hand before the result is put back, to be fetched again later. With
     two permits and eight pages ahead it is enough for calls of half a minute."""
+    max_wait: Seconds = 60
+    """Seconds after which the oldest waiter of a lane gets the next permit, before higher lanes, so that none starves.
+    Half the patience: it is let in before it gives up. Shorter, and lanes mean less; keep it below the patience."""
+    calls_per_permit: int = Field(default=10, ge=1, le=1000)
+    """Calls that a process makes with a slot before it gives it back for others to have their turn: a batch of the cloud,
+    for two writes. One: each call asks the store."""
+    max_skew: float = Field(default=5, ge=0, le=60, allow_inf_nan=False)
+    """Seconds that a machine's clock may be wrong by the table's before it refuses to take permits. Only in the cloud.
+    What is less is corrected; a clock so wrong is not being set by anybody, and would get worse."""
+
+
+class Reaper(Group):
+    limit: int = Field(default=3, ge=1, le=100)
+    """Recoveries of work that went silent before it is given up and a person is told: a page that kills every worker
+    costs one call more than this."""
+    cooldown: Seconds = 21_600
+    """Seconds after giving up in which the same work is neither sent again nor told again: six hours, a working day's
+    half, so that one fault is one message."""
 
 
 class Model(Group):
@@ -308,6 +326,7 @@ class Settings(BaseSettings):
     extraction: Extraction = Extraction()
     searxng: Searxng = Searxng()
     gate: GateSettings = GateSettings()
+    reaper: Reaper = Reaper()
     model: Model = Model()
     host: Host = Host()
     hooks: Hooks = Hooks()
@@ -359,6 +378,11 @@ class Settings(BaseSettings):
         """fetch deadline + 2 x extraction limit + longest gate wait + call deadline, and a tenth for our own work."""
         longest = self.fetch.deadline + 2 * self.extraction.seconds + self.gate.patience + self.keeper.timeout
         return timedelta(seconds=longest * 1.1)
+
+    @property
+    def silence_after(self) -> timedelta:
+        """How long nothing may be heard of a draining cycle: a model that wakes, then a whole result."""
+        return timedelta(seconds=self.model.wake_timeout) + self.judge_lease
 
     @property
     def permit_lease(self) -> timedelta:

@@ -1,13 +1,17 @@
 """Stores and queues on loopback, as the stack has them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from tests.adapters.aws.conftest import _nobodys_account, moto, roto
-from tests.functions.stack import Stack, make_stack
+from tests.functions.stack import Apart, Stack, make_stack
+from tests.infra.test_build_function import build, uv
 
 from wikikeeper import cloud_app
 from wikikeeper.adapters.aws.clients import Clients
+from wikikeeper.cloud_app import FUNCTIONS
 
 __all__ = ["_nobodys_account", "moto", "roto"]  # fixtures of the adapters' tests
 Deploy = Callable[..., Stack]
@@ -16,6 +20,23 @@ Deploy = Callable[..., Stack]
 @pytest.fixture
 def stack(moto: Clients) -> Stack:
     return make_stack(moto)
+
+
+@pytest.fixture(scope="session")
+def servers(roto: Clients, moto: Clients) -> Clients:
+    """Of stores that keep their promises when many ask at once; queues have one reader here."""
+    return Apart(dynamodb=roto, s3=roto, sqs=moto)
+
+
+@pytest.fixture(scope="session")
+def trees(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    """By function: what goes into its image."""
+    folder = tmp_path_factory.mktemp("trees")
+    uv()  # skips here, not in a thread
+    with ThreadPoolExecutor(2) as pool:
+        for done in pool.map(lambda function: build(function.replace("_", "-"), folder / function), FUNCTIONS):
+            assert done.returncode == 0, done.stderr
+    return {function: folder / function for function in FUNCTIONS}
 
 
 @pytest.fixture

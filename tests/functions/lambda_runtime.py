@@ -1,8 +1,12 @@
 """A function under Lambda's own runtime for Python, behind the runtime interface emulator that SAM's command line carries.
 
+What runs is the tree that goes into the function's image, on an interpreter that has nothing installed: beside the tree
+there is only the runtime, which AWS's own image brings.
+
 The emulator always answers 200: a fault is in the body.
 """
 
+import importlib.metadata
 import json
 import os
 import platform
@@ -19,16 +23,22 @@ from pathlib import Path
 from typing import Any
 
 from tests.adapters.aws.servers import HOST, free_port
+from tests.functions.template import DELIVERIES
 
 from wikikeeper.handling import Event
 
-ROOT = Path(__file__).parents[2]
 SAM = Path(os.environ.get("WIKIKEEPER_SAM", Path(sys.prefix) / "sam"))
 """Where SAM's command line is installed: `make .venv/.stamp-sam`."""
 NO_SEM_OPEN = Path(__file__).parent / "no_sem_open"
+START = """import sitecustomize, runpy, sys
+sys.argv[0] = "awslambdaric"
+runpy.run_module("awslambdaric", run_name="__main__", alter_sys=True)
+"""
+RUNTIME = ("awslambdaric", "simplejson", "snapshot-restore-py")
+"""Distributions: of the runtime and what it needs."""
 ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
 START_SECONDS = 20
-INVOKE_SECONDS = 90
+INVOKE_SECONDS = 180
 STOP_SECONDS = 3
 
 
@@ -67,23 +77,45 @@ class Runtime:
         return [json.loads(line) for line in lines]
 
 
+def link_runtime(folder: Path) -> None:
+    """Make the folder one with the runtime alone, out of what is installed here."""
+    for name in RUNTIME:
+        files = importlib.metadata.distribution(name).files or []
+        for top in {file.parts[0] for file in files} - {"..", "__pycache__"}:
+            (folder / top).symlink_to(Path(str(importlib.metadata.distribution(name).locate_file(top))))
+
+
+def bare_python() -> list[str]:
+    """A command whose next word is a program. -S: nothing that is installed is seen, so also no sitecustomize."""
+    return [sys.executable, "-S", "-c"]
+
+
+def surroundings(tree: Path, runtime_folder: Path) -> dict[str, str]:
+    """The environment of a function's interpreter, without its settings."""
+    kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "TMPDIR", "LANG"}}
+    return kept | {
+        "PYTHONPATH": os.pathsep.join(map(str, (NO_SEM_OPEN, tree, runtime_folder))),
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
 @contextmanager
-def runtime(function: str, environment: Mapping[str, str], folder: Path, *, timeout: int = 60) -> Iterator[Runtime]:
-    """`timeout` seconds for an invocation, as the template's."""
+def runtime(function: str, environment: Mapping[str, str], folder: Path, *, tree: Path) -> Iterator[Runtime]:
+    """`tree` is what `infra/build_function.sh` made."""
     program = emulator()
     assert program is not None
     port, api, log = free_port(), free_port(), folder / f"{function}.log"
     command = [
         str(program), "--runtime-interface-emulator-address", f"{HOST}:{port}", "--runtime-api-address", f"{HOST}:{api}",
-        sys.executable, "-m", "awslambdaric", "handler.handler",
+        *bare_python(), START, "handler.handler",
     ]  # fmt: skip
-    home = ROOT / "functions" / function
-    surroundings = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "TMPDIR", "LANG"}}
-    own = {
-        "PYTHONPATH": os.pathsep.join(map(str, (NO_SEM_OPEN, home, ROOT / "shared"))),
-        "PYTHONDONTWRITEBYTECODE": "1",
+    beside = folder / f"{function}-runtime"
+    beside.mkdir()
+    link_runtime(beside)
+    own = surroundings(tree, beside) | {
         "AWS_LAMBDA_FUNCTION_NAME": function.replace("_", "-"),
-        "AWS_LAMBDA_FUNCTION_TIMEOUT": str(timeout),
+        "AWS_LAMBDA_FUNCTION_TIMEOUT": str(int(DELIVERIES[function].timeout.total_seconds())),
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "1024",
         "AWS_REGION": "us-east-1",
         "AWS_DEFAULT_REGION": "us-east-1",
@@ -94,8 +126,8 @@ def runtime(function: str, environment: Mapping[str, str], folder: Path, *, time
     }
     with log.open("wb") as out:
         process = subprocess.Popen(
-            command, cwd=home, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-            env={**surroundings, **own, **environment}, start_new_session=True,
+            command, cwd=tree, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+            env={**own, **environment}, start_new_session=True,
         )  # fmt: skip
     try:
         _wait(process, port, log)

@@ -12,6 +12,7 @@ from functions.reap_stale import handler as reap_stale
 from functions.schedule_cycle import handler as schedule_cycle
 from functions.write_note import handler as write_note
 from tests.adapters.aws.schema import make_bucket, make_queue, make_table
+from tests.functions.template import DELIVERIES
 
 from wikikeeper.adapters.aws.clients import Clients
 from wikikeeper.adapters.aws.json_log import JsonLog
@@ -30,10 +31,7 @@ QUEUES: Mapping[str, str] = {
     "note": "write_note",
     "reap": "reap_stale",
 }
-BATCHES: Mapping[str, int] = {"schedule_cycle": 1, "judge_result": 10, "write_note": 10, "reap_stale": 1}
-"""As the template has them."""
-RECEIPTS = 3
-"""Then a message is a dead letter."""
+BATCHES: Mapping[str, int] = {function: delivery.batch for function, delivery in DELIVERIES.items()}
 POLL = 0.1
 """Seconds between looks for messages whose delay is over."""
 
@@ -43,6 +41,17 @@ class Context:
     """Lambda's, as far as it is used."""
 
     aws_request_id: str = "request-1"
+
+
+class Apart(Clients):
+    """Of several servers: each service of another."""
+
+    def __init__(self, *, dynamodb: Clients, s3: Clients, sqs: Clients) -> None:
+        super().__init__()
+        self._of = {"dynamodb": dynamodb, "s3": s3, "sqs": sqs}
+
+    def _made(self, service: str) -> object:
+        return getattr(self._of[service], service)
 
 
 @dataclass(frozen=True)
@@ -58,10 +67,17 @@ class Stack:
     """More of the functions' environment, as `research__note_delay`."""
 
     def environment(self) -> dict[str, str]:
+        clients: list[Any] = [self.clients.dynamodb, self.clients.s3, self.clients.sqs]
+        addresses = {client.meta.service_model.service_name: client.meta.endpoint_url for client in clients}
+        if len(set(addresses.values())) > 1:  # botocore's own way to say so
+            found = {f"AWS_ENDPOINT_URL_{service}".upper(): address for service, address in addresses.items()}
+            return found | self._settings()
+        return {"WIKIKEEPER_AWS__ENDPOINT_URL": addresses["dynamodb"]} | self._settings()
+
+    def _settings(self) -> dict[str, str]:
         own = {
             "aws__table": self.table,
             "aws__bucket": self.bucket,
-            "aws__endpoint_url": self.clients.dynamodb.meta.endpoint_url,
             **{f"aws__{name}_queue": url for name, url in self.queues.items()},
             "llama__base_url": "http://127.0.0.1:9",
             **self.settings,
@@ -96,21 +112,23 @@ class Stack:
 def make_stack(clients: Clients, **settings: str) -> Stack:
     dead = {name: make_queue(clients.sqs) for name in QUEUES}
     queues = {name: make_queue(clients.sqs) for name in QUEUES}
-    for name, url in queues.items():
+    for name, function in QUEUES.items():
         arn = clients.sqs.get_queue_attributes(QueueUrl=dead[name], AttributeNames=["QueueArn"])["Attributes"][
             "QueueArn"
         ]
-        policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": str(RECEIPTS)})
-        clients.sqs.set_queue_attributes(QueueUrl=url, Attributes={"RedrivePolicy": policy, "VisibilityTimeout": "60"})
+        policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": str(DELIVERIES[function].receipts)})
+        clients.sqs.set_queue_attributes(
+            QueueUrl=queues[name], Attributes={"RedrivePolicy": policy, "VisibilityTimeout": "60"}
+        )
     return Stack(clients, make_table(clients.dynamodb).name, make_bucket(clients), queues, dead, settings)
 
 
 def sqs_event(*bodies: str) -> Event:
     """Messages as Lambda gets them."""
-    return {"Records": [_record(f"message-{number}", body) for number, body in enumerate(bodies)]}
+    return {"Records": [record(f"message-{number}", body) for number, body in enumerate(bodies)]}
 
 
-def _record(message: str, body: str, queue: str = "queue", receipts: int = 1) -> dict[str, Any]:
+def record(message: str, body: str, queue: str = "queue", receipts: int = 1) -> dict[str, Any]:
     return {
         "messageId": message,
         "receiptHandle": f"AQEB{message}",
@@ -175,7 +193,7 @@ class Pump:
         )
         messages: Iterable[MessageTypeDef] = answer.get("Messages", [])
         records = [
-            _record(m["MessageId"], m["Body"], url.rpartition("/")[2], int(m["Attributes"]["ApproximateReceiveCount"]))
+            record(m["MessageId"], m["Body"], url.rpartition("/")[2], int(m["Attributes"]["ApproximateReceiveCount"]))
             for m in messages
         ]
         if not records:

@@ -38,7 +38,11 @@ def failures(answer: BatchAnswer) -> list[str]:
 
 
 def test_each_workflow_has_its_function_and_each_function_its_workflow() -> None:
-    modules = {path.stem for path in (ROOT / "shared/wikikeeper/workflows").glob("*.py")} - {"__init__", "context"}
+    modules = {path.stem for path in (ROOT / "shared/wikikeeper/workflows").glob("*.py")} - {
+        "__init__",
+        "context",
+        "silences",
+    }
     folders = {path.parent.name for path in (ROOT / "functions").glob("*/handler.py")}
 
     assert modules == folders == set(HANDLERS)
@@ -221,9 +225,44 @@ def test_metrics_say_what_an_invocation_came_to(
         "cost_estimate": "None",
     }  # fmt: skip
     assert set(units) <= set(line)
-    assert (line["kept"], line["discarded"], line["failed"]) == (8, 1, 1)
+    assert (sum(line["kept"]), sum(line["discarded"]), sum(line["failed"])) == (8, 1, 1)
     assert len(line["gate_wait"]) == len(line["model_seconds"]) == 10
-    assert 0 < line["cost_estimate"] < 0.01
+    assert 0 < line["cost_estimate"][0] < 0.01
+    assert line["request"].startswith("request-")
+
+
+def test_more_measurements_than_one_line_may_hold_are_written_in_several(
+    stack: Stack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """CloudWatch takes a hundred values of a metric in one line, and drops the line otherwise."""
+    outbox = Outbox()
+    own = Cloud("judge_result", stack.app(), outbox, outbox)  # type: ignore[arg-type]  # nothing unreadable comes
+
+    def asks_often(command: WriteNote, app: App) -> list[Send]:
+        for _ in range(25):
+            app.reporter.event("model_called", seconds=0.25)
+        return []
+
+    batch(notes(*"abcdefghij"), Context(), own, asks_often, WriteNote, threads=10)
+
+    written = [line for line in lines(capsys) if "_aws" in line]
+    assert [len(line["model_seconds"]) for line in written] == [100, 100, 50]
+    assert {(line["function"], line["request"]) for line in written} == {("judge_result", "request-1")}
+    assert sum(sum(line["model_seconds"]) for line in written) == 62.5
+
+
+def test_an_invocation_that_comes_to_nothing_writes_no_metrics(
+    stack: Stack, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", raising=False)
+    outbox = Outbox()
+    own = Cloud("write_note", stack.app(), outbox, outbox)  # type: ignore[arg-type]  # nothing unreadable comes
+
+    batch(notes("a"), Context(), own, lambda _, __: [], WriteNote)
+
+    said = capfd.readouterr()
+    assert "_aws" not in said.out
+    assert said.err == ""
 
 
 def test_lines_name_the_ids_and_never_a_secret_a_page_or_a_brief(

@@ -1,11 +1,12 @@
 """The Modal app as it is imported, without an account."""
 
+import json
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import modal
 import pytest
@@ -25,13 +26,48 @@ def info(name: str) -> modal.types.FunctionInfo:
     return function.info()
 
 
-class TestTheGpuServer:
-    def test_is_one_container_on_one_gpu_that_goes_away_when_idle(self) -> None:
-        assert info("llama_server").gpus == [(modal_app.GPU, 1)]
-        assert (modal_app.SCALING["min_containers"], modal_app.SCALING["max_containers"]) == (0, 1)
+@pytest.fixture(scope="module")
+def told() -> dict[str, Any]:
+    """What Modal is told of the GPU server and does not show again: of how many containers there are, and of its port."""
+    shows = """
+import json, sys; sys.path[:0] = ['shared', '.']
+import modal
+told, function, web_server = {}, modal.App.function, modal.web_server
+def noting_function(self, **options):
+    if 'gpu' in options:
+        told.update({name: value for name, value in options.items() if isinstance(value, int)}, env=options.get('env'))
+    return function(self, **options)
+def noting_web_server(port, **options):
+    told['web_server'] = {'port': port, **options}
+    return web_server(port, **options)
+modal.App.function, modal.web_server = noting_function, noting_web_server
+from infra import modal_app
+print(json.dumps(told))
+"""
+    surroundings = {"PATH": "/usr/bin", "HOME": "/nonexistent", "WIKIKEEPER_MODEL__WAKE_TIMEOUT": "700.5"}
+    done = subprocess.run(
+        [sys.executable, "-c", shows], cwd=ROOT, env=surroundings, capture_output=True, text=True, check=True
+    )
+    shown: dict[str, Any] = json.loads(done.stdout)
+    return shown
 
-    def test_stays_from_being_woken_until_the_cycle_looks_again(self) -> None:
-        assert modal_app.SCALING["scaledown_window"] > WAKE_AGAIN.total_seconds()
+
+class TestTheGpuServer:
+    def test_is_one_container_on_one_gpu_that_goes_away_when_idle(self, told: dict[str, Any]) -> None:
+        assert info("llama_server").gpus == [(modal_app.GPU, 1)]
+        assert (told["min_containers"], told["max_containers"]) == (0, 1)
+
+    def test_stays_from_being_woken_until_the_cycle_looks_again(self, told: dict[str, Any]) -> None:
+        assert WAKE_AGAIN.total_seconds() < told["scaledown_window"] <= 600
+
+    def test_is_waited_for_at_its_port_as_long_as_a_cycle_waits_and_shown_to_nobody_else(
+        self, told: dict[str, Any]
+    ) -> None:
+        assert told["web_server"] == {"port": modal_app.PORT, "startup_timeout": 701, "requires_proxy_auth": True}
+        assert told["startup_timeout"] == 701
+
+    def test_is_told_the_gates_limit_which_its_slots_follow_from(self, told: dict[str, Any]) -> None:
+        assert told["env"] == {"WIKIKEEPER_GATE__LIMIT": str(Settings().gate.limit)}
 
     def test_turns_strangers_away_before_a_gpu_starts(self) -> None:
         web = info("llama_server").web_info

@@ -98,11 +98,18 @@ class TestThePreset:
     def test_leaves_the_batch_of_a_causal_model_to_the_server(self) -> None:
         assert "ubatch-size" not in rendered(section(kind="lev"), 1)["decider"]
 
+    @pytest.mark.parametrize("kind", sorted(modal_command.DECISION_KINDS - {"openjev", "lev", "nimble"}))
+    def test_gives_every_decision_type_that_is_not_causal_a_batch_as_large_as_a_slot(self, kind: str) -> None:
+        lines = rendered(section(kind=kind), 2)["decider"]
+
+        assert lines["ubatch-size"] == lines["batch-size"] == str(int(lines["ctx-size"]) // int(lines["parallel"]))
+
     def test_turns_an_embedding_model_into_one(self) -> None:
         preset = rendered(section("embedder", kind="embedding"), 3)
 
         assert preset["embedder"]["embeddings"] == "true"
         assert preset["embedder"]["parallel"] == "3"
+        assert preset["embedder"]["ubatch-size"] == "4096"
 
     def test_holds_no_key_of_ours(self) -> None:
         preset = parsed(modal_command.preset(SHIPPED, 2))

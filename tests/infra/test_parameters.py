@@ -69,6 +69,14 @@ def test_settings_that_no_function_can_keep_are_refused_before_anything_is_deplo
     assert "a function may run for 900 s: lower keeper.timeout" in done.stderr
 
 
+@pytest.mark.parametrize("hours", ["1", "169", "two", "73.5"])
+def test_hours_that_no_alarm_can_look_back_over_are_refused(hours: str) -> None:
+    done = printed(DEPLOY_QUIET_HOURS=hours)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "DEPLOY_QUIET_HOURS must be a whole number from 2 to 168" in done.stderr
+
+
 def test_a_setting_that_is_wrong_is_named_without_its_value() -> None:
     done = printed(WIKIKEEPER_LLAMA__BASE_URL="https://me:hunter2@model.example")
 

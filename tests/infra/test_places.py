@@ -35,10 +35,10 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def compared(root: Path) -> "subprocess.CompletedProcess[str]":
+def compared(root: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """What `make check` runs, in a copy of the project."""
     return subprocess.run(
-        [sys.executable, "-m", "infra.places"],
+        [sys.executable, "-m", "infra.places", *arguments],
         cwd=root, env=WITHOUT_SETTINGS | {"PYTHONPATH": f"{root / 'shared'}{os.pathsep}{root}"},
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
@@ -63,6 +63,7 @@ def test_the_project_as_it_is_agrees_with_itself(copy: Path) -> None:
         ("infra/template.yaml", "ResearchKeepThreshold: {Type: Number, Default: 0.6}",
          "ResearchKeepThreshold: {Type: Number, Default: 0.7}"),
         ("infra/template.yaml", "        WIKIKEEPER_GATE__LIMIT: !Ref GateLimit\n", ""),
+        ("infra/template.yaml", "          WIKIKEEPER_SEARXNG__URL: !Ref SearxngUrl\n", ""),
         (".github/workflows/deploy.yml", "vars.WIKIKEEPER_GATE__LIMIT || '2'", "vars.WIKIKEEPER_GATE__LIMIT || '3'"),
         (".github/workflows/deploy.yml", "  DEPLOY_STACK: ${{ vars.DEPLOY_STACK || 'wikikeeper' }}\n      - name: Smoke",
          "  DEPLOY_STACK: ${{ vars.DEPLOY_STACK || 'wiki' }}\n      - name: Smoke"),
@@ -75,7 +76,7 @@ def test_the_project_as_it_is_agrees_with_itself(copy: Path) -> None:
          "    for name in type(field.default).model_fields if name != 'limit'\n"),
         ("infra/modal_app.py", "SETTINGS = load(HERE)", "SETTINGS = Settings(gate={'limit': 3})"),
     ],
-    ids=["settings.py", "template default", "template environment", "workflow default", "workflow default of a step",
+    ids=["settings.py", "template default", "template environment", "template secret", "workflow default", "workflow default of a step",
          "workflow secret", "example default", "example secret", "README", "Modal variable", "Modal value"],
 )  # fmt: skip
 def test_one_default_amiss_in_one_place_makes_check_fail(copy: Path, file: str, before: str, after: str) -> None:
@@ -99,6 +100,90 @@ def test_a_new_setting_is_missed_everywhere(copy: Path) -> None:
     assert re.findall(r"^(\S+) differs", compared(copy).stderr, re.MULTILINE) == list(PARTS)
 
 
+NEW_GROUP = '''class Spare(Group):
+    limit: int = 3
+    """Recovery calls."""
+    cooldown: Seconds = 21_600
+    """Seconds."""
+    quietly: bool = False
+    """Whether."""
+    lanes: tuple[str, ...] = ("keeper", "author")
+    """Which."""
+    note: str = "it's so"
+    """What."""
+    token: SecretStr | None = None
+    """A key."""
+
+
+class Host(Group):
+'''
+
+
+def with_new_group(root: Path) -> None:
+    path = root / "shared" / "wikikeeper" / "settings.py"
+    text = path.read_text("utf-8").replace("class Host(Group):\n", NEW_GROUP, 1)
+    path.write_text(
+        text.replace("    host: Host = Host()\n", "    host: Host = Host()\n    spare: Spare = Spare()\n"), "utf-8"
+    )
+
+
+def decided(root: Path) -> None:
+    """Which functions need the new key."""
+    path = root / "infra" / "places.py"
+    text = path.read_text("utf-8")
+    assert '"JudgeResult": ("llama", "keeper")' in text
+    path.write_text(
+        text.replace('"JudgeResult": ("llama", "keeper")', '"JudgeResult": ("llama", "keeper", "spare")'), "utf-8"
+    )
+
+
+def test_new_settings_are_brought_to_every_place_by_one_command(copy: Path) -> None:
+    with_new_group(copy)
+    decided(copy)
+
+    assert compared(copy, "--write").returncode == 0
+    done = compared(copy)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    template = (copy / "infra" / "template.yaml").read_text("utf-8")
+    assert "  SpareCooldown: {Type: Number, Default: 21600}\n" in template
+    assert '  SpareQuietly: {Type: String, Default: "false"}\n' in template
+    assert '  SpareLanes: {Type: String, Default: "keeper,author"}\n' in template
+    assert "        WIKIKEEPER_SPARE__LIMIT: !Ref SpareLimit\n" in template
+    assert template.count("WIKIKEEPER_SPARE__TOKEN: !Ref SpareToken\n          # end of secrets of JudgeResult\n") == 1
+    workflow = (copy / ".github" / "workflows" / "deploy.yml").read_text("utf-8")
+    assert workflow.count("WIKIKEEPER_SPARE__NOTE: ${{ vars.WIKIKEEPER_SPARE__NOTE || 'it''s so' }}\n") == 2
+    assert workflow.count("WIKIKEEPER_SPARE__TOKEN: ${{ secrets.WIKIKEEPER_SPARE__TOKEN }}\n") == 2
+    example = (copy / "infra" / "settings.example.env").read_text("utf-8")
+    assert "\nWIKIKEEPER_SPARE__COOLDOWN=21600\n" in example
+    assert "\nWIKIKEEPER_SPARE__TOKEN=\n" in example.partition("# secrets:")[2]
+
+
+def test_a_new_key_of_which_nobody_said_who_needs_it_is_brought_nowhere(copy: Path) -> None:
+    with_new_group(copy)
+    before = {file: (copy / file).read_text("utf-8") for file in PARTS}
+
+    done = compared(copy, "--write")
+
+    assert done.returncode == 2
+    assert "WIKIKEEPER_SPARE__TOKEN: say in SECRETS_OF of infra/places.py which functions need its group" in done.stderr
+    assert {file: (copy / file).read_text("utf-8") for file in PARTS} == before
+
+
+def test_a_default_that_no_environment_can_hold_is_named_by_its_type(copy: Path) -> None:
+    path = copy / "shared" / "wikikeeper" / "settings.py"
+    text = path.read_text("utf-8")
+    path.write_text(
+        text.replace("    limit: int = Field(", "    shares: dict[str, int] = {'a': 1}\n    limit: int = Field(", 1),
+        "utf-8",
+    )
+
+    done = compared(copy)
+
+    assert done.returncode == 2
+    assert "a default of dict cannot stand in an environment" in done.stderr
+
+
 def test_make_settings_mends_what_check_finds() -> None:
     for file in PARTS:
         text = (ROOT / file).read_text("utf-8")
@@ -114,6 +199,7 @@ def test_a_file_that_lost_its_marks_is_named() -> None:
 
 
 def test_every_setting_can_be_chosen_for_a_deployment_but_the_stacks_own_queues() -> None:
+    """On Modal there are no queues: commands are spawned, or lie on a shelf until they are due."""
     left_out = set(every_setting()) - {choice.variable for choice in settings()}
 
     assert left_out == {name for name in every_setting() if name.endswith("_QUEUE")}

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from infra.modal_app import functions, tick
 from tests.infra.conftest import ROOT
 
 # aws lambda invoke writes the function's answer into the file that is named last.
@@ -19,15 +20,23 @@ printf '%s' "$STATUS"
 """
 
 
+FAKE_PYTHON = """#!/usr/bin/env bash
+echo "$*" >>"$SAID"
+exit "${TICK:-0}"
+"""
+
+
 def smoke(folder: Path, where: str, **environment: str) -> tuple["subprocess.CompletedProcess[str]", list[str]]:
-    for name, text in (("aws", FAKE_AWS), ("curl", FAKE_CURL)):
+    for name, text in (("aws", FAKE_AWS), ("curl", FAKE_CURL), ("python", FAKE_PYTHON)):
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     said = folder / "said"
     said.touch()
     done = subprocess.run(
         [ROOT / "infra" / "smoke_test.sh", where],
-        env=os.environ | {"PATH": f"{folder}:{os.environ['PATH']}", "SAID": str(said), "BROKEN": ""} | environment,
+        env=os.environ
+        | {"PATH": f"{folder}:{os.environ['PATH']}", "PYTHON": str(folder / "python"), "SAID": str(said), "BROKEN": ""}
+        | environment,
         capture_output=True, text=True, timeout=30, check=False,
     )  # fmt: skip
     return done, said.read_text().splitlines()
@@ -61,6 +70,23 @@ def test_a_model_server_that_answers_strangers_is_not(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert "must be 401" in done.stderr
+
+
+WELL = {"WIKIKEEPER_LLAMA__BASE_URL": "https://model.example", "STATUS": "401"}
+
+
+def test_functions_on_modal_are_tried_by_their_tick(tmp_path: Path) -> None:
+    done, [_, asked] = smoke(tmp_path, "modal", DEPLOY_TO="modal-functions", **WELL)
+
+    assert done.returncode == 0, done.stderr
+    assert asked == f'-c import modal; modal.Function.from_name("{functions.name}", "tick").remote()'
+    assert tick.info().schedule is not None
+
+
+def test_functions_on_modal_that_fail_fail_the_deployment(tmp_path: Path) -> None:
+    done, _ = smoke(tmp_path, "modal", DEPLOY_TO="modal-functions", TICK="1", **WELL)
+
+    assert done.returncode == 1
 
 
 def test_before_the_address_is_known_it_says_where_to_put_it(tmp_path: Path) -> None:

@@ -112,6 +112,16 @@ def test_a_message_that_kills_three_workers_is_put_aside_for_two_weeks(template:
     assert aside["MessageRetentionPeriod"] == LONGEST_RETENTION > queue["MessageRetentionPeriod"]
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_message_lives_long_enough_to_be_put_aside(template: dict[str, Any], name: str) -> None:
+    """Else one that kills its workers would vanish unseen, before its last receipt."""
+    queue = template["Resources"][f"{QUEUE_OF[name]}Queue"]["Properties"]
+    hidden = queue["VisibilityTimeout"]
+    longest = template["Parameters"][hidden["Ref"]]["MaxValue"] if isinstance(hidden, dict) else hidden
+
+    assert queue["MessageRetentionPeriod"] > queue["RedrivePolicy"]["maxReceiveCount"] * longest
+
+
 def test_queues_are_encrypted_and_closed_to_plain_http(template: dict[str, Any]) -> None:
     queues = of_type(template, "AWS::SQS::Queue")
     policy = of_type(template, "AWS::SQS::QueuePolicy")["QueuePolicy"]
@@ -146,6 +156,7 @@ def test_the_sweep_is_a_command_in_the_queue_of_the_reaper(template: dict[str, A
     sweep = of_type(template, "AWS::Scheduler::Schedule")["Sweep"]
 
     assert sweep["ScheduleExpression"] == "rate(5 minutes)"
+    assert sweep["Target"]["RetryPolicy"]["MaximumEventAgeInSeconds"] == 300
     assert sweep["Target"]["Arn"] == {"Fn::GetAtt": ["ReapQueue", "Arn"]}
     assert COMMAND.validate_json(sweep["Target"]["Input"]) == ReapStale()
 
@@ -161,7 +172,11 @@ def test_what_a_rule_could_not_deliver_and_what_a_tick_failed_on_is_put_aside(te
 
     for rule in of_type(template, "AWS::Scheduler::Schedule").values():
         assert rule["Target"]["DeadLetterConfig"] == {"Arn": aside}
+        assert rule["Target"]["RetryPolicy"]["MaximumRetryAttempts"] > 0
+        assert rule["FlexibleTimeWindow"] == {"Mode": "OFF"}
     assert invoked["DestinationConfig"]["OnFailure"]["Destination"] == aside
+    # What the next rule does anyway is not tried beyond it.
+    assert invoked["MaximumEventAgeInSeconds"] == 60
 
 
 # -- state

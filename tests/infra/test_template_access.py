@@ -2,6 +2,7 @@
 
 import io
 import json
+import operator
 import re
 from typing import Any
 
@@ -69,7 +70,8 @@ def test_nothing_is_deleted_from_the_table_but_alerts_that_are_over(template: di
         if "dynamodb:DeleteItem" in as_list(statement["Action"])
     ]
 
-    assert deleting == [("ScheduleCycle", {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [ALERTS]}})]
+    alerts_alone = {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [ALERTS]}}
+    assert deleting == [("ScheduleCycle", alerts_alone), ("JudgeResult", alerts_alone)]
 
 
 def test_nothing_may_delete_from_the_wiki_scan_the_table_or_change_the_stack(template: dict[str, Any]) -> None:
@@ -77,6 +79,26 @@ def test_nothing_may_delete_from_the_wiki_scan_the_table_or_change_the_stack(tem
 
     assert {action.partition(":")[0] for action in actions} == {"logs", "sqs", "dynamodb", "s3"}
     assert not actions & {"s3:DeleteObject", "dynamodb:Scan", "dynamodb:DeleteTable", "dynamodb:UpdateTable"}
+
+
+def test_the_user_of_functions_on_modal_may_do_what_the_functions_may_on_lambda(template: dict[str, Any]) -> None:
+    [block] = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "modal.md").read_text(), re.DOTALL)
+    documented: dict[str, set[str]] = {}
+    for statement in json.loads(block)["Statement"]:
+        for action in as_list(statement["Action"]):
+            documented.setdefault(action, set()).update(as_list(statement["Resource"]))
+    names = {"Table": "arn:aws:dynamodb:REGION:ACCOUNT:table/TABLE", "Bucket": "arn:aws:s3:::BUCKET"}
+    needed: dict[str, set[str]] = {}
+    for name in FUNCTIONS:
+        for action, resources in allowed(template, f"{name}Role").items():
+            if action.startswith(("dynamodb:", "s3:")):
+                arns = {re.sub(r"\$\{(\w+)\.Arn\}|^(\w+)$", lambda it: names[it[1] or it[2]], on) for on in resources}
+                needed.setdefault(action, set()).update(arns)
+
+    assert documented.keys() == needed.keys()
+    assert all(needed[action] <= documented[action] for action in needed)
+    everything = set().union(*needed.values())
+    assert set().union(*documented.values()) == everything
 
 
 def test_the_rules_may_start_the_tick_and_send_the_sweep(template: dict[str, Any]) -> None:
@@ -122,31 +144,94 @@ def test_a_person_is_told_of_alarms_if_one_was_named(template: dict[str, Any]) -
     }  # fmt: skip
 
 
-def test_a_cycle_skipped_twice_an_escalation_and_silence_are_alarms(template: dict[str, Any]) -> None:
+def own_alarms(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Those on what the functions themselves report."""
     alarms = of_type(template, "AWS::CloudWatch::Alarm")
-    skipped, escalated, quiet = (alarms[f"{name}Alarm"] for name in ("SkippedTwice", "Escalation", "Quiet"))
+    return {name: alarm for name, alarm in alarms.items() if alarm["Namespace"] != "AWS/SQS"}
 
-    assert (skipped["Statistic"], skipped["Threshold"], skipped["Period"]) == ("Sum", 2, 86_400)
-    assert (escalated["Threshold"], escalated["ComparisonOperator"]) == (0, "GreaterThanThreshold")
-    assert (quiet["Period"], quiet["EvaluationPeriods"]) == (3600, {"Ref": "QuietHours"})
-    assert quiet["TreatMissingData"] == "breaching"
-    assert quiet["ComparisonOperator"] == "LessThanThreshold"
+
+def alarmed(alarm: dict[str, Any], hours: list[int | None], quiet_hours: int = 73) -> bool:
+    """Whether CloudWatch would raise an alarm after these hours, as its documentation says; None: no data, as nothing ran."""
+    assert (alarm["Period"], alarm["EvaluationPeriods"]) == (3600, {"Ref": "QuietHours"})
+    missing = {"breaching": True, "notBreaching": False}[alarm["TreatMissingData"]]
+    compared = {"LessThanThreshold": operator.lt, "GreaterThanOrEqualToThreshold": operator.ge}
+    breaching = compared[alarm["ComparisonOperator"]]
+    looked_at = ([None] * quiet_hours + hours)[-quiet_hours:]
+    bad = sum(missing if value is None else breaching(value, alarm["Threshold"]) for value in looked_at)
+    return bool(bad >= alarm.get("DatapointsToAlarm", quiet_hours))
+
+
+@pytest.mark.parametrize(
+    ("hours", "raised"),
+    [
+        ([0, 1, 0, 0], False),
+        ([0, 4, 0, 0], False),  # many topics at once, one outage: the alert says so at once
+        ([1, 0, 1], True),
+        ([1] + [0] * 23 + [1], True),  # a topic that runs once a day
+        ([1] + [0] * 71 + [1], True),  # on Friday and on Monday
+        ([1] + [0] * 200 + [1], False),
+        ([None, 1, None], False),
+    ],
+)
+def test_cycles_that_are_skipped_twice_raise_an_alarm(
+    template: dict[str, Any], hours: list[int | None], raised: bool
+) -> None:
+    alarm = own_alarms(template)["SkippedTwiceAlarm"]
+
+    assert (alarm["MetricName"], alarm["Statistic"]) == ("cycle_skipped", "Sum")
+    assert alarmed(alarm, hours) is raised
+
+
+@pytest.mark.parametrize(
+    ("hours", "raised"),
+    [
+        ([1] + [0] * 72, False),
+        ([1] + [0] * 73, True),
+        ([1] + [None] * 73, True),  # nothing ticks any more, so nothing is counted either
+        ([0] * 72 + [1], False),
+    ],
+)
+def test_silence_raises_an_alarm(template: dict[str, Any], hours: list[int | None], raised: bool) -> None:
+    alarm = own_alarms(template)["QuietAlarm"]
+
+    assert (alarm["MetricName"], alarm["Statistic"]) == ("cycle_done", "Sum")
+    assert alarmed(alarm, hours) is raised
+
+
+def test_a_stack_that_rests_is_not_scolded_for_its_silence(template: dict[str, Any]) -> None:
+    alarms = {name: part for name, part in template["Resources"].items() if part["Type"] == "AWS::CloudWatch::Alarm"}
+
+    assert [name for name, alarm in alarms.items() if "Condition" in alarm] == ["QuietAlarm"]
+    assert alarms["QuietAlarm"]["Condition"] == "Ticking"
+    assert template["Conditions"]["Ticking"] == {"Fn::Equals": [{"Ref": "Rules"}, "ENABLED"]}
+
+
+@pytest.mark.parametrize(("name", "event"), [("Alert", "alert"), ("Escalation", "escalated")])
+def test_what_needs_a_person_raises_an_alarm_the_first_time(template: dict[str, Any], name: str, event: str) -> None:
+    alarm = own_alarms(template)[f"{name}Alarm"]
+
+    assert (alarm["MetricName"], alarm["Statistic"], alarm["EvaluationPeriods"]) == (event, "Sum", 1)
+    assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (0, "GreaterThanThreshold")
+    assert alarm["TreatMissingData"] == "notBreaching"
 
 
 def test_alarms_listen_to_events_that_the_workflows_report(template: dict[str, Any]) -> None:
-    counted = {
-        (count["LogGroupName"]["Ref"], count["MetricTransformations"][0]["MetricName"])
-        for count in of_type(template, "AWS::Logs::MetricFilter").values()
-    }
-    own = [alarm for alarm in of_type(template, "AWS::CloudWatch::Alarm").values() if alarm["Namespace"] != "AWS/SQS"]
+    counts = list(of_type(template, "AWS::Logs::MetricFilter").values())
+    counted = {(count["LogGroupName"]["Ref"], count["MetricTransformations"][0]["MetricName"]) for count in counts}
+    own = own_alarms(template).values()
 
     assert {alarm["MetricName"] for alarm in own} == {event for _, event in counted}
     assert all(alarm["Namespace"] == {"Ref": "AWS::StackName"} and "Dimensions" not in alarm for alarm in own)
+    for count in counts:
+        [made] = count["MetricTransformations"]
+        assert made["MetricNamespace"] == {"Ref": "AWS::StackName"}
+        assert (made["MetricValue"], made["DefaultValue"], made.get("Dimensions")) == ("1", 0, None)
     sources = (ROOT / "shared" / "wikikeeper" / "workflows").glob("*.py")
     reported = {event for source in sources for event in re.findall(r'\.event\(\s*"(\w+)"', source.read_text())}
     assert {event for _, event in counted} <= reported
-    # The judge's workflow stops a cycle, too, and that alerts.
+    # The judge's workflow stops a cycle, too, and that alerts. Only the reaper gives work up.
     assert {group for group, event in counted if event == "alert"} == {"ScheduleCycleLogs", "JudgeResultLogs"}
+    assert {group for group, event in counted if event == "escalated"} == {"ReapStaleLogs"}
 
 
 def test_a_count_finds_the_lines_that_functions_write(template: dict[str, Any]) -> None:

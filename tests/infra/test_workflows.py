@@ -1,13 +1,19 @@
 """Rules for the workflows that linters don't know, and what the documentation says about the trust they need."""
 
 import json
+import os
 import re
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.infra.conftest import ROOT
+
+from infra import modal_app
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 DEPLOY = ROOT / ".github" / "workflows" / "deploy.yml"
@@ -60,6 +66,51 @@ def test_main_is_deployed_only_after_its_tests_and_to_nowhere_unless_told() -> N
         assert job["if"] == f"contains(vars.DEPLOY_TO, '{name}')"
         assert job["environment"] == "${{ inputs.environment || 'production' }}"
         assert job["steps"][-1]["name"] == "Smoke test"
+
+
+def test_weights_are_on_modal_before_the_server_that_reads_them_and_settings_are_looked_at_before_the_functions() -> (
+    None
+):
+    [deploy] = [step["run"] for step in steps(DEPLOY) if "modal deploy" in step.get("run", "")]
+
+    assert [line.strip() for line in deploy.splitlines()] == [
+        ".venv/bin/modal run infra/modal_app.py::fetch_weights",
+        ".venv/bin/modal deploy infra/modal_app.py",
+        "if [[ $DEPLOY_TO == *modal-functions* ]]; then",
+        ".venv/bin/python -m infra.modal_ready",
+        ".venv/bin/modal deploy infra/modal_app.py::functions",
+        "fi",
+    ]
+
+
+@pytest.mark.parametrize(
+    "named",
+    ["run infra/modal_app.py::fetch_weights", "deploy infra/modal_app.py", "deploy infra/modal_app.py::functions"],
+)
+def test_modal_finds_what_the_workflow_and_the_documentation_name(named: str, tmp_path: Path) -> None:
+    """It looks for the app before it looks for an account, which is all that is missing here."""
+    assert named in DEPLOY.read_text()
+    assert named in (ROOT / "docs" / "modal.md").read_text()
+    done = subprocess.run(
+        [Path(sys.executable).with_name("modal"), *named.split()],
+        cwd=ROOT, env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert "Token missing" in done.stderr + done.stdout
+
+
+def test_what_is_shipped_is_tested_on_the_python_it_is_shipped_with() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())["jobs"]
+    dockerfile = (ROOT / "infra" / "Dockerfile").read_text()
+    [shipped] = re.findall(r"^ARG BASE=\S+/python:([\d.]+)$", dockerfile, re.MULTILINE)
+    oldest = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"].removeprefix(">=")
+
+    assert shipped == modal_app.PYTHON
+    assert jobs["ci"]["strategy"]["matrix"]["python"] == [oldest, shipped]
+    assert {(run["python"], run["target"]) for run in jobs["cloud"]["strategy"]["matrix"]["include"]} == {
+        (oldest, "test-cloud"), (shipped, "test-cloud"), (shipped, "test-lambda"),
+    }  # fmt: skip
 
 
 def test_aws_is_shown_who_asks_instead_of_a_stored_key() -> None:

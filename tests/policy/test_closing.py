@@ -13,7 +13,7 @@ from wikikeeper.policy.closing import Settlement, settle
 AT = datetime(2026, 3, 2, 12, tzinfo=UTC)
 MOST = 3
 WAITING, PARKED, DISCARDED = ResultState.WAITING, ResultState.PARKED, ResultState.DISCARDED
-FETCH, ANSWER, REFUSED, SERVER = FailureKind
+FETCH, ANSWER, REFUSED, SERVER, SILENT = FailureKind
 
 
 def failure(kind: FailureKind, cycle: str = "c", cause: str = "dns") -> Failure:

@@ -29,10 +29,9 @@ What is new in Quillstore.
 
 STEPS = {
     "cycle started": "store.start_cycle:after:1",
-    "between two finds": "store.add_result:after:3",
-    "found, nothing sent": "store.send_result:before:1",
-    "some sent": "store.send_result:after:3",
-    "sent, not draining": "store.drain_cycle:before:1",
+    "found, nothing stored": "store.add_results:before:1",
+    "stored and on its way, not draining": "store.add_results:after:1",
+    "nothing said of what was found": "store.drain_cycle:before:1",
     "draining, nothing judged": "store.drain_cycle:after:1",
     "claimed": "store.claim:after:2",
     "fetched": "fetcher.fetch:after:2",

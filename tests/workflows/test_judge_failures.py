@@ -218,8 +218,10 @@ def test_a_page_that_fails_while_others_are_fetched_is_discarded_with_its_last_c
     world.pages(a=FetchFailed("http_503"))
     for name in "bcd":
         world.pages(**{name: f"Good page {name}."})
-        world.cycle()
+        cycle = world.cycle()
+        assert cycle.reason is None, "what becomes of one page is no reason for its cycle's end"
 
+    assert "alert" not in world.reporter.names()
     verdict = world.result("a").verdict
     assert world.result("a").state is ResultState.DISCARDED
     assert verdict is not None

@@ -19,7 +19,7 @@ from wikikeeper.models import (
 )
 from wikikeeper.policy.identity import cycle_id, run_id
 from wikikeeper.workflows.judge_result import judge_result
-from wikikeeper.workflows.reap_stale import closes, due_notes, reap_stale
+from wikikeeper.workflows.reap_stale import closes, reap_stale
 from wikikeeper.workflows.schedule_cycle import schedule_cycle
 
 LATER = timedelta(minutes=10)
@@ -34,7 +34,7 @@ def claimed(world: World, *, called: bool) -> tuple[Claim, str]:
     claim = world.app.store.claim(send.command.result, send.command.cycle, now, now + timedelta(minutes=4))
     assert claim is not None
     if called:
-        claim = world.app.store.begin_call(claim, send.command.cycle, now + timedelta(minutes=4))
+        claim = world.app.store.begin_call(claim, send.command.cycle, now, now + timedelta(minutes=4))
         assert claim is not None
     return claim, send.command.cycle
 
@@ -129,13 +129,13 @@ def test_kept_but_not_noted_is_noted(world: World) -> None:
     assert len(world.notes()) == 1
 
 
-def test_an_idle_host_writes_a_note_that_became_due_just_now(world: World) -> None:
+def test_one_that_is_alone_writes_a_note_that_became_due_just_now(world: World) -> None:
     """A killed run left its note due a second ago, and its command died with it: the next run does not wait."""
     world.pages(a="One.")
     [send] = schedule_cycle(StartCycle(topic="postgres", tick="t"), world.app)
     judge_result(JudgeResult.model_validate(send.command.model_dump()), world.app)
 
-    world.run(*due_notes(world.app, older_than=timedelta()))
+    world.run(*reap_stale(ReapStale(alone=True), world.app))
 
     assert len(world.notes()) == 1
 

@@ -50,6 +50,9 @@ RULES = Rules(
     permit_lease=timedelta(seconds=100),
     patience=timedelta(seconds=0.05),
     wake_timeout=timedelta(minutes=10),
+    recovery_limit=3,
+    cooldown=timedelta(hours=6),
+    silence_after=timedelta(minutes=16),
 )
 
 

@@ -56,7 +56,7 @@ def run(
     if due and _nothing_to_do(root, topic or []):
         return Report(due=True).say(as_json=as_json)
     try:
-        with _opened(context, root, settings) as (app, reporter, _):
+        with opened(context, root, settings) as (app, reporter, _):
             return run_cycles(app, reporter, topic or [], workers=workers(settings), due=due, as_json=as_json)
     except AnotherRun:
         if not due:
@@ -76,7 +76,7 @@ def try_example(
     if not as_json:
         out.print(f"{'Made' if made else 'Using'} the example wiki in [bold]{folder}[/bold].", soft_wrap=True)
     settings = load(root)
-    with _opened(context, root, settings) as (app, reporter, server):
+    with opened(context, root, settings) as (app, reporter, server):
         code = run_cycles(app, reporter, [], workers=workers(settings), due=False, as_json=as_json)
         if not as_json:
             _explain(folder, app, bundled_judge=server.bundled)
@@ -84,7 +84,7 @@ def try_example(
 
 
 @contextmanager
-def _opened(context: typer.Context, root: Path, settings: Settings) -> Iterator[tuple[App, RunReporter, ModelServer]]:
+def opened(context: typer.Context, root: Path, settings: Settings) -> Iterator[tuple[App, RunReporter, ModelServer]]:
     """The App under the run lock, with the model server that it asks."""
     reporter = RunReporter(err, debug=context.obj["debug"])
     with (
@@ -112,7 +112,16 @@ def workers(settings: Settings) -> int:
     return settings.gate.limit + settings.host.pages_ahead
 
 
-def run_cycles(app: App, reporter: RunReporter, only: Sequence[str], *, workers: int, due: bool, as_json: bool) -> int:
+def run_cycles(
+    app: App,
+    reporter: RunReporter,
+    only: Sequence[str],
+    *,
+    workers: int,
+    due: bool,
+    as_json: bool,
+    start: bool = True,
+) -> int:
     """Take back what went silent, start the cycles, work until nothing is left, and say what came of it.
 
     The caller holds the run lock: nobody else is at work, and whatever seems to be was left by a run that died.
@@ -122,7 +131,7 @@ def run_cycles(app: App, reporter: RunReporter, only: Sequence[str], *, workers:
     chosen = _choose([topic.slug for topic in topics], only, faults)
     schedule_cycle.withdraw_deleted(app)
     host = ThreadHost(lambda command: dispatch(command, app), reporter, workers=workers, hurry=_may_hurry)
-    starts = _starts(app, chosen, due=due)
+    starts = _starts(app, chosen, due=due) if start else []
     taken_back = [cycle.id for cycle in app.store.cycles(states=schedule_cycle.DRAINING)]
     with _progress(reporter, hidden=as_json):
         host.run(reap_stale(ReapStale(alone=True), app))
@@ -131,9 +140,11 @@ def run_cycles(app: App, reporter: RunReporter, only: Sequence[str], *, workers:
         host.run(closes(app))
     report = Report(
         due=due,
+        started=start,
         summaries=_summaries(app, reporter, topics, starts, taken_back),
         faults=faults,
         errors=host.errors,
+        escalated=reporter.escalated,
         seconds=time.monotonic() - began,
     )
     return report.say(as_json=as_json)

@@ -10,7 +10,7 @@ from typer.exceptions import TyperException
 
 from wikikeeper import __version__
 from wikikeeper.bundled import DidNotStart
-from wikikeeper.cli import cycles, labels, model, notes, records, serve, upkeep
+from wikikeeper.cli import cycles, labels, model, notes, reaping, records, serve, upkeep
 from wikikeeper.cli.common import INTERRUPTED, OK, UNUSABLE, err
 from wikikeeper.errors import WikikeeperError
 
@@ -21,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (cycles, serve, records, labels, notes, upkeep, model):
+for module in (cycles, serve, records, labels, notes, reaping, upkeep, model):
     module.register(app)
 
 

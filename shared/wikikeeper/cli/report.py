@@ -19,9 +19,13 @@ class Report:
 
     due: bool
     """Only what is due was asked for."""
+    started: bool = True
+    """False: nothing was to be started, only what was left to be finished."""
     summaries: Sequence[CycleSummary] = ()
     faults: Sequence[TopicFault] = ()
     errors: Sequence[Exception] = ()
+    escalated: Sequence[str] = ()
+    """Ids of what was given up and told."""
     seconds: float = 0.0
     another_run: bool = False
     """Nothing was done, because another run is at work."""
@@ -35,7 +39,12 @@ class Report:
         else:
             self._print_text()
         needed = any(summary.reasons or summary.outage for summary in self.summaries)
-        return ATTENTION if needed or self.errors or self.faults else OK
+        return ATTENTION if needed or self.errors or self.faults or self.escalated else OK
+
+    def _nothing(self) -> str:
+        if not self.started:
+            return "Nothing was silent."
+        return "No topic is due." if self.due else "There is no topic yet: write topics/<name>.md."
 
     def _print_json(self) -> None:
         print_json(
@@ -43,6 +52,7 @@ class Report:
                 {
                     "cycles": [summary.as_json() for summary in self.summaries],
                     "faults": [fault.model_dump() for fault in self.faults],
+                    "escalated": list(self.escalated),
                     "errors": [f"{type(error).__name__}: {error}" for error in self.errors],
                     "seconds": round(self.seconds, 3),
                     "another_run": self.another_run,
@@ -57,7 +67,7 @@ class Report:
             where = escape(f"{fault.key}:{fault.line}: {fault.reason}")
             err.print(f"[red]topic not read[/red] {where}", soft_wrap=True)
         if not self.summaries:
-            out.print("No topic is due." if self.due else "There is no topic yet: write topics/<name>.md.")
+            out.print(self._nothing())
             return
         table = Table(header_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
         table.add_column("topic", overflow="fold")

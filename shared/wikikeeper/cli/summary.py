@@ -23,6 +23,8 @@ SAID = {
     "topic_ended": "{topic}: ended, its last day was {until}",
     "results_withdrawn": "{count} results withdrawn: their topics were deleted",
     "claim_freed": "{topic}: took back a result whose worker went silent",
+    "cycle_recovered": "{topic}: nobody worked on its results; they were sent again",
+    "escalated": "[red]attention[/red] {subject}: {detail}",
     "command_failed": "[red]failed[/red] {command}: {error}",
 }
 """What a person should see while it happens; the rest is shown with --debug."""
@@ -58,6 +60,7 @@ class RunReporter:
         self.counts: dict[str, TopicCount] = {}
         self.started: list[str] = []
         """Cycles that this run started or skipped, whoever sent their ticks."""
+        self.escalated: list[str] = []
         self.sent = 0
         self.finished = 0
         self.on_change: Callable[[], None] = lambda: None
@@ -68,6 +71,8 @@ class RunReporter:
     def event(self, name: str, **fields: object) -> None:
         with self._lock:
             self._count(name, fields)
+            if name == "escalated":
+                self.escalated.append(str(fields["escalation"]))
             self.on_change()
         if (form := SAID.get(name)) is not None:
             self._console.print(form.format(**{k: escape(str(v)) for k, v in fields.items()}), soft_wrap=True)

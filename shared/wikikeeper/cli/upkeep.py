@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -21,6 +22,8 @@ from wikikeeper.settings import CONFIG_FILE, Settings, load
 from wikikeeper.workflows.context import read_topics
 
 PARKED = frozenset({ResultState.PARKED})
+SIGHTINGS, ESCALATIONS = 5, 5
+"""The newest of each that doctor shows; the rest is on the Runs page."""
 
 
 def register(app: typer.Typer) -> None:
@@ -172,6 +175,13 @@ def _alerts(root: Path) -> Iterator[Finding]:
             for alert in store.alerts():
                 said = f"{alert.cause} since {alert.raised:%Y-%m-%d %H:%M} UTC: {alert.detail}"
                 yield Finding(part=alert.subject, state="note", said=said)
+            for seen in islice(store.model_history(), SIGHTINGS):
+                cause = f" ({seen.cause})" if seen.cause else ""
+                said = f"{seen.condition}{cause} since {seen.since:%Y-%m-%d %H:%M} UTC"
+                yield Finding(part=f"model {seen.model}", state="ok", said=said)
+            for escalation in islice(store.escalations(), ESCALATIONS):
+                said = f"given up at {escalation.raised:%Y-%m-%d %H:%M} UTC: {escalation.detail}"
+                yield Finding(part=escalation.subject, state="note", said=said)
             parked = sum(1 for _ in store.results(states=PARKED))
             if parked:
                 yield Finding(part="parked", state="note", said=f"{parked} results: 'wikikeeper retry' lists them")

@@ -12,6 +12,7 @@ from wikikeeper.models.commands import (
 )
 from wikikeeper.models.labels import Label, Should
 from wikikeeper.models.pages import Extract, Fetched, Found, Origin, StoredPage
+from wikikeeper.models.silence import Action, Condition, Escalation, ModelSighting, Silence, Stage
 from wikikeeper.models.topics import Topic, TopicFault, TopicState, Watch
 from wikikeeper.models.values import Kind, Lane, Probability, Trigger, Value
 from wikikeeper.models.verdicts import Findings, Judgement, Quote, Thresholds, Verdict
@@ -45,6 +46,7 @@ from wikikeeper.models.work import (
 __all__ = [
     "COMMAND",
     "TERMINAL",
+    "Action",
     "Alert",
     "Answer",
     "Choice",
@@ -52,8 +54,10 @@ __all__ = [
     "Claim",
     "CloseCycle",
     "Command",
+    "Condition",
     "Cycle",
     "CycleState",
+    "Escalation",
     "Extract",
     "Failure",
     "FailureKind",
@@ -65,6 +69,7 @@ __all__ = [
     "Kind",
     "Label",
     "Lane",
+    "ModelSighting",
     "ModelState",
     "Noul",
     "NoulAnswer",
@@ -82,6 +87,8 @@ __all__ = [
     "RunOutcome",
     "Send",
     "Should",
+    "Silence",
+    "Stage",
     "StartCycle",
     "StoredPage",
     "Thresholds",

@@ -36,6 +36,8 @@ class FailureKind(StrEnum):
     """The server refuses this page for good, even halved: too long or invalid."""
     SERVER = "server"
     """The server, not the page: busy, unreachable, stopped."""
+    SILENT = "silent"
+    """Whoever worked on it was not heard of again, as often as the reaper allows."""
 
 
 class Failure(Value):
@@ -69,8 +71,11 @@ class Result(Value):
     fence: int = 0
     lease_until: datetime | None = None
     call_fence: int | None = None
-    """Fence of the last call that was begun; the run's id is made of it."""
+    """Fence of the last call that is known to have been begun under a claim that has ended; the run's id is made of it."""
+    call_started: datetime | None = None
+    """When that call began."""
     nonresponses: int = 0
+    """How often its claims went silent since an outcome was last recorded. Being sent or claimed again changes nothing."""
     attempts: int = 0
     """Failures that were the page's own, counted when cycles close."""
     not_before: datetime | None = None
@@ -94,6 +99,8 @@ class Claim(Value):
     result: Result
     fence: int
     until: datetime
+    called: datetime | None = None
+    """When the call under this fence began; None: none did."""
 
 
 class CycleState(StrEnum):
@@ -128,6 +135,8 @@ class Cycle(Value):
     cap: int
     calls: int = 0
     """Model calls counted, repeats included. Never more than `cap`."""
+    active: datetime | None = None
+    """When the last of them was counted."""
     cap_reached: bool = False
     """More waited than was sent, or a call was refused its count: the rest stays waiting."""
     fetched: bool = False
@@ -153,7 +162,10 @@ class Run(Value):
     title: str = ""
     url: str = ""
     cycle: str | None = None
+    text_hash: str | None = None
+    """Of the whole text, also where only half was judged: by this hash other results are folded."""
     started: datetime
+    """When the call was counted, just before it was made."""
     seconds: float | None = None
     gate_wait: float | None = None
     """Seconds from asking for the permit to having it."""

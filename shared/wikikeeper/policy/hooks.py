@@ -47,8 +47,8 @@ def asked(cycle: Cycle) -> bool:
 
 
 def to_be_begun(cycle: Cycle) -> bool:
-    """Is a hook's cycle still to be begun: nobody has, or whoever did went silent?"""
-    return asked(cycle) or (by_hook(cycle.tick) and cycle.state is CycleState.EXPIRED)
+    """Is it still to be begun: a hook's that nobody has begun, or any whose worker went silent?"""
+    return asked(cycle) or cycle.state is CycleState.EXPIRED
 
 
 def asked_cycle(topic: str, tick: str, *, now: datetime, lease: timedelta, cap: int) -> Cycle:

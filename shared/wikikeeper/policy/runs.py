@@ -22,6 +22,7 @@ def triage_run(
     reply: Reply | None = None,
     verdict: Verdict | None = None,
     title: str = "",
+    text_hash: str | None = None,
 ) -> Run:
     """The run of one call about one result. Secrets in the page's address stay out of it.
 
@@ -35,6 +36,7 @@ def triage_run(
         title=title or result.title,
         url=redact(result.url),
         cycle=result.cycle,
+        text_hash=text_hash,
         started=started,
         seconds=seconds,
         gate_wait=gate_wait,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from wikikeeper.models import Found, Origin, Send, StartCycle, Topic, Value
+from wikikeeper.models import Found, Origin, Result, Send, StartCycle, Topic, Value
 from wikikeeper.policy import schedule
 from wikikeeper.policy.hooks import asked_cycle, hook_tick, to_be_begun, watching
 from wikikeeper.policy.webhooks import body_key
@@ -26,7 +26,7 @@ from wikikeeper.web.hook_bodies import (
 )
 from wikikeeper.web.hook_door import HookRefused
 from wikikeeper.workflows.context import App
-from wikikeeper.workflows.schedule_cycle import remember
+from wikikeeper.workflows.schedule_cycle import unknown
 
 OnReaction = Callable[[Reaction], Sequence[Send]]
 """Stores what a reaction means, by its key, and returns what follows. It may be asked twice for one."""
@@ -124,12 +124,16 @@ class HookWork:
         return topic
 
     def _push(self, topic: Topic, urls: Sequence[str]) -> int:
-        now = self.app.clock.now()
+        now, store = self.app.clock.now(), self.app.store
+        new: dict[str, Result] = {}
         for place, url in enumerate(urls):
             find = Found(url=url, origin=Origin.HOOK)
             # A microsecond apart, so that they are judged in their order.
-            found = now + timedelta(microseconds=place)
-            remember(topic.slug, find, self.app.store, found, self.app.rules.recheck_after)
+            at = now + timedelta(microseconds=place)
+            result = unknown(topic.slug, find, store, at, self.app.rules.recheck_after)
+            if result is not None:
+                new.setdefault(result.id, result)
+        store.add_results(None, list(new.values()))
         return len(urls)
 
     def _ask(self, topics: Sequence[Topic], tick: str) -> tuple[str, ...]:

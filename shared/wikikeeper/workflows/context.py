@@ -46,6 +46,12 @@ class Rules:
     permit_lease: timedelta
     patience: timedelta
     wake_timeout: timedelta
+    recovery_limit: int
+    """Recoveries of one silence, each a call at most."""
+    cooldown: timedelta
+    """After giving up."""
+    silence_after: timedelta
+    """How long nothing may be heard of a draining cycle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,11 @@ class App:
 
     def topic(self, slug: str) -> Topic | None:
         """One topic, if its file is there and in order."""
+        # Of files that give the same slug, the one that is named like it counts: each result asks, so it is read at once.
+        key = f"{policy.FOLDER}{slug}{policy.ENDING}"
+        if policy.slug_of(key) == slug and (named_like_it := self.wiki.read(key)) is not None:
+            read, _ = policy.load([(key, named_like_it.data)])
+            return read[0] if read else None
         named = [
             key for key in self.wiki.keys(policy.FOLDER) if policy.is_topic_key(key) and policy.slug_of(key) == slug
         ]

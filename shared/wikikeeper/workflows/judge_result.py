@@ -58,7 +58,8 @@ from wikikeeper.policy.paragraphs import judged, text_hash
 from wikikeeper.policy.runs import triage_run
 from wikikeeper.ports import Judged
 from wikikeeper.workflows.context import App
-from wikikeeper.workflows.schedule_cycle import RUNNING, WAKE_AGAIN, answered, stop
+from wikikeeper.workflows.reap_stale import record_lost_call
+from wikikeeper.workflows.schedule_cycle import RUNNING, WAKE_AGAIN, answered, see_model, stop
 
 TWIN_AGAIN = timedelta(seconds=5)
 """How soon a result looks again whether the owner of its text has a verdict: about one call of a slow model."""
@@ -108,7 +109,7 @@ class _Judging:
 
     def go(self) -> list[Send]:
         if (run := self._answered_before()) is not None and run.verdict is not None:
-            return self._finish(run.verdict, None, title=run.title)
+            return self._finish(run.verdict, None, title=run.title, known=run.text_hash)
         topic = self.app.topic(self.command.topic)
         cycle = self.app.store.cycle(self.command.cycle)
         if topic is None or cycle is None or cycle.state not in RUNNING:
@@ -132,16 +133,19 @@ class _Judging:
     def broke(self, error: Exception) -> None:
         """A fault of ours: the result waits with that as its failure, and a call that was counted has its run."""
         cause = f"internal:{type(error).__name__}"
-        known = run_id(self.result.id, self.claim.fence)
-        if self.result.call_fence == self.claim.fence and self.app.store.run(known) is None:
-            self._record(self._run(self.app.clock.now(), 0.0, error=ModelError(cause)))
+        called = self.claim.called
+        if called is not None and self.app.store.run(run_id(self.result.id, self.claim.fence), called) is None:
+            self._record(self._run(called, 0.0, error=ModelError(cause)))
         self._wait_for_next_cycle(FailureKind.ANSWER, cause)
 
     def _answered_before(self) -> Run | None:
         """The run of a call whose worker died between the run record and the verdict."""
-        if self.result.call_fence is None:
+        fence, started = self.result.call_fence, self.result.call_started
+        if fence is None or started is None:
             return None
-        run = self.app.store.run(run_id(self.result.id, self.result.call_fence))
+        # Where nobody wrote what came of it, the reaper died between freeing the claim and saying so.
+        record_lost_call(self.result, fence, started, self.app)
+        run = self.app.store.run(run_id(self.result.id, fence), started)
         return run if run is not None and run.outcome == "answered" else None
 
     def _read(self, topic: Topic) -> _Text | None:
@@ -201,9 +205,9 @@ class _Judging:
         """One call; a page that the server refuses is halved once and asked again under a fence of its own."""
         paragraphs, halved = text.paragraphs, False
         while True:
-            if not self._begin_call(text_hash(text.paragraphs)):
+            started = self._begin_call()
+            if started is None:
                 return self._wait_for_next_cycle()
-            started = self.app.clock.now()
             try:
                 answer = self.app.keeper.judge(topic, text.title, paragraphs)
             except ModelError as error:
@@ -220,17 +224,17 @@ class _Judging:
                 return self._call_failed(error)
             return self._answered(topic, text, paragraphs, answer, started, gate_wait)
 
-    def _begin_call(self, text: str) -> bool:
-        """Count the call and renew the claim. False: the cap is reached, the cycle stopped, or the claim lost."""
-        until = self.app.clock.now() + self.app.rules.call_lease
-        begun = self.app.store.begin_call(self.claim, self.command.cycle, until, text_hash=text)
+    def _begin_call(self) -> datetime | None:
+        """Count the call; its start. None: the cap is reached, the cycle stopped, or the claim lost."""
+        now = self.app.clock.now()
+        begun = self.app.store.begin_call(self.claim, self.command.cycle, now, now + self.app.rules.call_lease)
         if begun is not None:
             self.claim = begun
-            return True
+            return begun.called
         cycle = self.app.store.cycle(self.command.cycle)
         if cycle is not None and cycle.calls >= cycle.cap and not cycle.cap_reached:
             self.app.store.mark_cycle(cycle.id, cap_reached=True)
-        return False
+        return None
 
     def _answered(
         self, topic: Topic, text: _Text, paragraphs: Sequence[str], answer: Judged, started: datetime, gate_wait: float
@@ -255,13 +259,13 @@ class _Judging:
             self.app.store.put_page(
                 StoredPage(text_hash=verdict.text_hash, paragraphs=tuple(paragraphs), stored=self.app.clock.now())
             )
-        self._record(self._run(started, gate_wait, answer=answer, verdict=verdict, title=text.title))
+        self._record(self._run(started, gate_wait, answer=answer, verdict=verdict, text=text))
         # Before the verdict: once this result is finished, the cycle may be closed by what it says of itself.
         cycle = self.app.store.cycle(self.command.cycle)
         if cycle is not None and (not cycle.answered or cycle.refusals):
             self.app.store.mark_cycle(cycle.id, answered=True)
             answered(self.app)
-        return self._finish(verdict, text)
+        return self._finish(verdict, text, started=started)
 
     def _call_failed(self, error: ModelError) -> list[Send]:
         """Leave the result waiting; stop the cycle where no page could do better."""
@@ -271,7 +275,7 @@ class _Judging:
         elif isinstance(error, ModelUnusable):
             stop(self.command.cycle, error.cause, error.detail, self.app)
         elif isinstance(error, ModelUnavailable):
-            state = self.app.decider.state()
+            state = see_model(self.app)
             if state.state == "unhealthy":
                 stop(self.command.cycle, state.cause, state.detail, self.app)
             elif state.state == "waking" and self._may_wait_for_the_model():
@@ -299,7 +303,7 @@ class _Judging:
         error: ModelError | None = None,
         answer: Judged | None = None,
         verdict: Verdict | None = None,
-        title: str = "",
+        text: _Text | None = None,
     ) -> Run:
         return triage_run(
             self.result,
@@ -314,10 +318,19 @@ class _Judging:
             attempts=error.attempts if error else None,
             reply=answer.reply if answer else None,
             verdict=verdict,
-            title=title,
+            title=text.title if text else "",
+            text_hash=text_hash(text.paragraphs) if text else None,
         )
 
-    def _finish(self, verdict: Verdict, text: _Text | None, *, title: str | None = None) -> list[Send]:
+    def _finish(
+        self,
+        verdict: Verdict,
+        text: _Text | None,
+        *,
+        title: str | None = None,
+        known: str | None = None,
+        started: datetime | None = None,
+    ) -> list[Send]:
         """Record the verdict; a kept result makes the note due, and the one who set that sends WriteNote."""
         now = self.app.clock.now()
         finished = self.app.store.finish(
@@ -327,12 +340,12 @@ class _Judging:
             verdict=verdict,
             title=text.title if text else title,
             # Of the whole text, also where only half was judged: by this hash other results are folded.
-            text_hash=text_hash(text.paragraphs) if text else None,
+            text_hash=text_hash(text.paragraphs) if text else known,
             etag=text.fetched.etag if text else None,
             last_modified=text.fetched.last_modified if text else None,
         )
         if not finished:
-            self.app.reporter.event("verdict_superseded", topic=self.result.topic, result=self.result.id)
+            self._superseded(started)
             return []
         self.app.reporter.event(
             "result_judged",
@@ -345,6 +358,14 @@ class _Judging:
         if not verdict.kept or not self.app.store.set_note_due(self.result.topic, now):
             return []
         return [Send(command=WriteNote(topic=self.result.topic), after=self.app.rules.note_delay)]
+
+    def _superseded(self, started: datetime | None) -> None:
+        """The claim was lost. `started` is that of this claim's own call, where it made one."""
+        self.app.reporter.event("verdict_superseded", topic=self.result.topic, result=self.result.id)
+        now = self.app.store.result(self.result.id)
+        # Where its call was known when it lost the claim, the next one repairs the verdict from its run.
+        if started is not None and (now is None or now.call_fence != self.claim.fence):
+            self.app.store.supersede_run(run_id(self.result.id, self.claim.fence), started)
 
     def _fold(self, into: str, text: _Text | None) -> list[Send]:
         self.app.store.finish(

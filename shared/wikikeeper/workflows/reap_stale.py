@@ -1,35 +1,58 @@
-"""Find work that went silent, and send it again. The only code that frees an expired claim.
+"""Find work that went silent and send it again; what stays silent reaches a person, once.
 
-    judging, lease over    a call was begun and has no run ──▶ a `lost` run is written for it
-                           then waiting again, fence + 1: a late worker's verdict is refused
-    open, lease over       expired; the tick is sent once more (a tick that a person caused is not)
-    kept, not noted        the note is due again
-    draining, all ended    closed
+The only code that frees an expired claim, so that a limit on recovery cannot be passed by another way.
 
-Two reapers at once do no harm: each step is one conditional write, and only who made it sends.
+    attempts        failures that were recorded: they count when the cycle closes, and never here
+    non-responses   0 ── silent ──▶ 1 ── silent ──▶ 2 ── silent ──▶ 3 ── silent ──▶ given up
+                    ▲      raised first, with a new fence; then    │                  │ parked (a result), stopped (a cycle)
+                    │      sent again. Not raised: not sent        │                  │ one escalation, by its id
+                    └── an outcome was recorded ───────────────────┘                  ▼
+    escalated       told with its id until every place has it                    cooldown ── its end starts nothing;
+                                                                                  a person or real activity does
+    what                          silent when                        recovered by            given up as
+    a claim                       its lease ran out                  waiting, fence + 1      parked, reason silent
+    a draining cycle              nothing heard of it, model well    its commands again      stopped
+    an open cycle                 its lease ran out                  its tick, once more     expired
+    a note                        due, kept, and not written         WriteNote again         left to a person
 
-Where the caller knows that nobody else is alive (`alone`), leases need not run out first, permits are free, and what waits on its way for a
-draining cycle is sent again, since the commands died with their process.
+Two reapers at once do no harm: each step is one conditional write, and only who made it sends. One that dies leaves what
+the next finds: a claim is freed before the `lost` run of its call is written, which the next claim makes up for; a parked
+result or a silent note without its escalation gets it in the next sweep, under the same id.
+
+Where the caller knows that nobody else is alive (`alone`), leases need not run out first, permits are free, and what waits
+on its way for a draining cycle is sent again, since the commands died with their process.
 """
 
-from datetime import timedelta
+from collections import Counter
+from datetime import datetime, timedelta
 
 from wikikeeper.models import (
+    Action,
     CloseCycle,
+    Condition,
+    Cycle,
     CycleState,
+    Escalation,
+    Failure,
+    FailureKind,
     JudgeResult,
     ReapStale,
     Result,
     ResultState,
     Send,
+    Silence,
     StartCycle,
     WriteNote,
 )
-from wikikeeper.policy.hooks import first_fence
+from wikikeeper.policy import silence as policy
 from wikikeeper.policy.identity import MANUAL, run_id
 from wikikeeper.policy.runs import triage_run
 from wikikeeper.workflows.context import App
 from wikikeeper.workflows.schedule_cycle import DRAINING, RUNNING
+from wikikeeper.workflows.silences import OPEN, PARKED, WAITING, Silent, look
+
+LONGEST_DELAY = timedelta(minutes=15)
+"""Of a command, in every host: what SQS takes."""
 
 
 def reap_stale(command: ReapStale, app: App) -> list[Send]:
@@ -37,12 +60,18 @@ def reap_stale(command: ReapStale, app: App) -> list[Send]:
     app.store.purge(app.clock.now())
     if command.alone:
         app.gate.free_all()
-    sends = _expire_open_cycles(app, alone=command.alone)
-    freed = _free_silent_claims(app, alone=command.alone)
-    sends += _send_what_waits(app) if command.alone else freed
+    sends: list[Send] = []
+    for silent in look(app, alone=command.alone):
+        sends += _act(silent, app)
+    _note_as_sent(sends, app)
+    if command.alone:
+        sends = [send for send in sends if not isinstance(send.command, JudgeResult)] + _send_what_waits(app)
+    sends = _apart(sends, app)
     # A command that was sent just now keeps its cycle from closing: the next sweep closes it.
     sends += closes(app)
-    return sends + due_notes(app, older_than=timedelta() if command.alone else app.rules.note_delay * 2)
+    _make_up_for_a_reaper_that_died(app)
+    _deliver(app)
+    return sends
 
 
 def closes(app: App) -> list[Send]:
@@ -50,40 +79,143 @@ def closes(app: App) -> list[Send]:
     return [Send(command=CloseCycle(cycle=cycle.id)) for cycle in app.store.cycles(states=DRAINING)]
 
 
-def due_notes(app: App, *, older_than: timedelta) -> list[Send]:
-    """A WriteNote for each topic with something kept and not noted.
+# -- acting
 
-    A note that became due less than `older_than` ago is left to the command of the one who set it. A host that is idle
-    knows that there is none on its way, and passes zero.
+
+def _act(silent: Silent, app: App) -> list[Send]:
+    if silent.action is Action.LEAVE:
+        if silent.result is None and silent.cycle is None:
+            app.store.clear_note_due(silent.topic)  # so that the next kept page sends its command
+        return []
+    if silent.result is not None:
+        return _claim(silent, silent.result, app)
+    if silent.cycle is None:
+        return _note(silent, app)
+    return _open_cycle(silent, silent.cycle, app) if silent.cycle.state in OPEN else _cycle(silent, silent.cycle, app)
+
+
+def _claim(silent: Silent, result: Result, app: App) -> list[Send]:
+    now = app.clock.now()
+    over = max(now, result.lease_until or now)
+    called = app.store.call_begun(result)
+    cycle = app.store.cycle(result.cycle) if result.cycle else None
+    live = cycle is not None and cycle.state in RUNNING
+    if silent.action is Action.GIVE_UP:
+        given_up = Failure(
+            at=now,
+            cycle=result.cycle or "",
+            kind=FailureKind.SILENT,
+            cause="silent",
+            detail=f"silent again after {silent.nonresponses} recoveries",
+        )
+        if app.store.give_up(result.id, result.fence, over, failure=given_up, called=called):
+            app.reporter.event("result_parked", topic=result.topic, result=result.id, reason="silent")
+            _make_up(result.id, app)
+        return []
+    if not app.store.free(result.id, result.fence, over, stay_in_cycle=live, called=called):
+        return []
+    app.reporter.event("claim_freed", topic=result.topic, result=result.id, fence=result.fence)
+    if called is not None:
+        record_lost_call(result, result.fence, called, app)
+    if not live or cycle is None:
+        return []
+    return [Send(command=JudgeResult(topic=result.topic, result=result.id, cycle=cycle.id))]
+
+
+def _open_cycle(silent: Silent, cycle: Cycle, app: App) -> list[Send]:
+    if silent.action is Action.GIVE_UP and not cycle.tick.startswith(MANUAL):
+        _escalate(silent, str(cycle.fence), app)
+    expired = app.store.end_cycle(
+        cycle.id,
+        CycleState.EXPIRED,
+        app.clock.now(),
+        reason="its worker went silent",
+        only_from=OPEN,
+        fence=cycle.fence,
+    )
+    if not expired or silent.action is Action.GIVE_UP:
+        return []
+    return [Send(command=StartCycle(topic=cycle.topic, tick=cycle.tick))]
+
+
+def _cycle(silent: Silent, cycle: Cycle, app: App) -> list[Send]:
+    if _model_explains_it(app):
+        return []
+    known = policy.since_heard(silent.stored, cycle.active or cycle.started)
+    if silent.action is Action.GIVE_UP:
+        # The record first: once the cycle is stopped, no sweep looks at it again.
+        _escalate(silent, cycle.started.isoformat(), app)
+        if app.store.end_cycle(
+            cycle.id, CycleState.STOPPED, app.clock.now(), reason=f"silent: {silent.said}", only_from=DRAINING
+        ):
+            app.reporter.event("cycle_stopped", cycle=cycle.id, cause="silent")
+        return []
+    counted = policy.counted(known, silent.subject, app.clock.now())
+    if not app.store.count_silence(counted, instead_of=silent.stored):
+        return []
+    app.reporter.event("cycle_recovered", topic=cycle.topic, cycle=cycle.id, nonresponses=counted.nonresponses)
+    return [
+        Send(command=JudgeResult(topic=cycle.topic, result=result.id, cycle=cycle.id))
+        for result in app.store.results(topic=cycle.topic, states=WAITING)
+        if result.cycle == cycle.id
+    ]
+
+
+def _model_explains_it(app: App) -> bool:
+    """A model that was seen to load or to be down a while ago: sending more would not help. Who judges looks at it."""
+    seen = next(iter(app.store.model_history(app.keeper.model)), None)
+    if seen is None or seen.condition is Condition.HEALTHY:
+        return False
+    return app.clock.now() - seen.since < app.rules.wake_timeout
+
+
+def _note(silent: Silent, app: App) -> list[Send]:
+    now = app.clock.now()
+    if silent.only_seen:
+        app.store.set_note_due(silent.topic, now)
+        return []
+    counted = policy.counted(silent.stored, silent.subject, now)
+    if silent.action is Action.GIVE_UP:
+        since = silent.stored.since if silent.stored else now
+        _escalate(silent, since.isoformat(), app)
+        given_up = counted.model_copy(
+            update={"nonresponses": silent.nonresponses, "cooldown_until": now + app.rules.cooldown}
+        )
+        app.store.count_silence(given_up, instead_of=silent.stored)
+        app.store.clear_note_due(silent.topic)
+        return []
+    if not app.store.count_silence(counted, instead_of=silent.stored):
+        return []
+    app.store.clear_note_due(silent.topic)
+    app.store.set_note_due(silent.topic, now)
+    return [Send(command=WriteNote(topic=silent.topic))]
+
+
+def _note_as_sent(sends: list[Send], app: App) -> None:
+    """A claim that was sent again just now is on its way: its cycle is not silent for that as well."""
+    now = app.clock.now()
+    for identity in {send.command.cycle for send in sends if isinstance(send.command, JudgeResult)}:
+        cycle, subject = app.store.cycle(identity), f"cycle:{identity}"
+        stored = app.store.silence(subject)
+        if cycle is None or (stored is not None and stored.counted >= now):
+            continue
+        known = policy.since_heard(stored, cycle.active or cycle.started)
+        sent = known or Silence(subject=subject, nonresponses=0, since=now, counted=now)
+        app.store.count_silence(sent.model_copy(update={"counted": now}), instead_of=stored)
+
+
+def _apart(sends: list[Send], app: App) -> list[Send]:
+    """What died together more than once is sent one by one: a page that kills its worker takes others with it, and they
+    must not be given up for that. The first time it is sent at once, since most deaths are no page's doing.
     """
-    now = app.clock.now()
-    sends = []
-    for state in app.store.topics():
-        if state.note_due is not None and now - state.note_due < older_than:
-            continue
-        if next(iter(app.store.unnoted(state.slug)), None) is None or app.topic(state.slug) is None:
-            continue
-        app.store.set_note_due(state.slug, now)
-        sends.append(Send(command=WriteNote(topic=state.slug)))
-    return sends
-
-
-def _free_silent_claims(app: App, *, alone: bool) -> list[Send]:
-    now = app.clock.now()
-    sends = []
-    for result in app.store.results(states=frozenset({ResultState.JUDGING})):
-        if result.lease_until is None or (result.lease_until > now and not alone):
-            continue
-        if result.call_fence == result.fence:
-            _record_lost_call(result, app)
-        cycle = app.store.cycle(result.cycle) if result.cycle else None
-        live = cycle is not None and cycle.state in RUNNING
-        if not app.store.free(result.id, result.fence, max(now, result.lease_until), stay_in_cycle=live):
-            continue
-        app.reporter.event("claim_freed", topic=result.topic, result=result.id, fence=result.fence)
-        if live and cycle is not None:
-            sends.append(Send(command=JudgeResult(topic=result.topic, result=result.id, cycle=cycle.id)))
-    return sends
+    apart: list[Send] = []
+    delays: Counter[timedelta] = Counter()
+    for send in sends:
+        result = app.store.result(send.command.result) if isinstance(send.command, JudgeResult) else None
+        gap = policy.gap(result.nonresponses, app.rules.judge_lease) if result is not None else timedelta()
+        apart.append(send.model_copy(update={"after": min(gap * delays[gap], LONGEST_DELAY)}) if gap else send)
+        delays[gap] += 1
+    return apart
 
 
 def _send_what_waits(app: App) -> list[Send]:
@@ -91,24 +223,24 @@ def _send_what_waits(app: App) -> list[Send]:
     draining = {cycle.id for cycle in app.store.cycles(states=DRAINING)}
     return [
         Send(command=JudgeResult(topic=result.topic, result=result.id, cycle=result.cycle))
-        for result in app.store.results(states=frozenset({ResultState.WAITING}))
+        for result in app.store.results(states=WAITING)
         if result.cycle is not None and result.cycle in draining
     ]
 
 
-def _record_lost_call(result: Result, app: App) -> None:
+def record_lost_call(result: Result, fence: int, called: datetime, app: App) -> None:
     """Every counted call has its run: the call of this claim was counted, and nobody wrote what came of it.
 
     Put if absent: where the worker did write its run, that stands, and its verdict is used at the next claim.
     """
-    if app.store.run(run_id(result.id, result.fence)) is not None:
+    if app.store.run(run_id(result.id, fence), called) is not None:
         return
     app.store.put_run(
         triage_run(
             result,
-            result.fence,
+            fence,
             "lost",
-            started=app.clock.now(),
+            started=called,
             model_asked=app.keeper.model,
             question_version=app.keeper.question_version,
             error="the worker went silent during the call",
@@ -116,20 +248,71 @@ def _record_lost_call(result: Result, app: App) -> None:
     )
 
 
-def _expire_open_cycles(app: App, *, alone: bool) -> list[Send]:
-    now = app.clock.now()
-    sends = []
-    for cycle in app.store.cycles(states=frozenset({CycleState.OPEN})):
-        if cycle.lease_until is None or (cycle.lease_until > now and not alone):
-            continue
-        expired = app.store.end_cycle(
-            cycle.id,
-            CycleState.EXPIRED,
-            now,
-            reason="its worker went silent",
-            only_from=frozenset({CycleState.OPEN}),
-            fence=cycle.fence,
+# -- telling
+
+
+def _escalate(silent: Silent, which: str, app: App) -> None:
+    """Make the record of this silence, if nobody has. `which` tells it from other silences of the same work."""
+    detail = f"{silent.said}; sent again {silent.nonresponses} times. {_mending(silent)}"
+    app.store.escalate(
+        Escalation(
+            id=f"{silent.subject}:{which}",
+            subject=silent.subject,
+            topic=silent.topic,
+            detail=detail,
+            raised=app.clock.now(),
         )
-        if expired and cycle.fence <= first_fence(cycle.tick) and not cycle.tick.startswith(MANUAL):
-            sends.append(Send(command=StartCycle(topic=cycle.topic, tick=cycle.tick)))
-    return sends
+    )
+
+
+def _mending(silent: Silent) -> str:
+    if silent.result is not None:
+        return f"Look at the log of that time, then 'wikikeeper retry {silent.result.id}' tries it again"
+    if silent.cycle is None:
+        return "Look whether the wiki can be written; the next page that is kept tries it again"
+    return "Look whether the workers run; the next tick takes its results along"
+
+
+def _make_up_for_a_reaper_that_died(app: App) -> None:
+    for result in app.store.results(states=PARKED):
+        if _was_given_up(result) and app.store.escalation(_escalation_of(result)) is None:
+            _make_up(result.id, app)
+
+
+def _was_given_up(result: Result) -> bool:
+    return bool(result.failures) and result.failures[-1].kind is FailureKind.SILENT
+
+
+def _escalation_of(result: Result) -> str:
+    return f"result:{result.id}:{result.fence}"
+
+
+def _make_up(identity: str, app: App) -> None:
+    """The run and the escalation of a result that was given up. The escalation last: it stands for both."""
+    result = app.store.result(identity)
+    if result is None or not _was_given_up(result) or result.state is not ResultState.PARKED:
+        return
+    if result.call_fence is not None and result.call_started is not None:
+        record_lost_call(result, result.call_fence, result.call_started, app)
+    silent = Silent(
+        subject=f"result:{result.id}",
+        topic=result.topic,
+        action=Action.GIVE_UP,
+        nonresponses=result.nonresponses,
+        said="whoever was judging this page was not heard of again",
+        result=result,
+    )
+    _escalate(silent, str(result.fence), app)
+
+
+def _deliver(app: App) -> None:
+    """Tell what was not told everywhere. Delivered at least once: it is marked only after it was told."""
+    for escalation in app.store.escalations(undelivered=True):
+        app.reporter.event(
+            "escalated",
+            escalation=escalation.id,
+            subject=escalation.subject,
+            topic=escalation.topic,
+            detail=escalation.detail,
+        )
+        app.store.escalation_delivered(escalation.id, app.clock.now())

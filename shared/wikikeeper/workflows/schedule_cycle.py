@@ -28,6 +28,7 @@ from wikikeeper.models import (
     CycleState,
     Found,
     JudgeResult,
+    ModelSighting,
     ModelState,
     Result,
     ResultState,
@@ -38,6 +39,7 @@ from wikikeeper.models import (
 from wikikeeper.policy import closing, hooks, schedule
 from wikikeeper.policy.identity import cycle_id, result_id
 from wikikeeper.policy.revisions import next_revision
+from wikikeeper.policy.silence import condition
 from wikikeeper.policy.topics import slug_of
 from wikikeeper.policy.urls import canonical
 from wikikeeper.ports import RunStore
@@ -132,14 +134,16 @@ def close(cycle: str, app: App) -> bool:
             result.id, cycle, attempts=settled.attempts, state=settled.state, verdict=settled.verdict, at=now
         )
         if stored and settled.state is not ResultState.WAITING:
-            reason = settled.verdict.reason if settled.verdict else None
-            app.reporter.event(
-                f"result_{settled.state}", topic=result.topic, result=result.id, cycle=cycle, reason=reason
-            )
+            why = settled.verdict.reason if settled.verdict else None
+            app.reporter.event(f"result_{settled.state}", topic=result.topic, result=result.id, cycle=cycle, reason=why)
     ended = app.store.end_cycle(cycle, CycleState.DONE, now, reason=reason, only_from=DRAINING)
-    if ended and reason is not None:
+    if not ended:
+        return False
+    if reason is None:
+        app.reporter.event("cycle_done", topic=item.topic, cycle=cycle)
+    else:
         alert(reason, "every call of a cycle failed: look at the runs and at the model server", app, now, calls=True)
-    return ended
+    return True
 
 
 def _without_an_answer(cycle: Cycle, left: Iterable[Result]) -> str | None:
@@ -173,13 +177,28 @@ def alert(cause: str, detail: str, app: App, now: datetime, *, calls: bool = Fal
         app.reporter.event("alert", subject=subject, cause=cause, detail=detail)
 
 
+def see_model(app: App) -> ModelState:
+    """Look at the model, and remember how it was seen."""
+    state = app.decider.state()
+    sighting = ModelSighting(
+        model=app.decider.model,
+        condition=condition(state),
+        cause=state.cause,
+        detail=state.detail,
+        since=app.clock.now(),
+    )
+    if app.store.saw_model(sighting):
+        app.reporter.event("model_seen", model=sighting.model, condition=sighting.condition, cause=sighting.cause)
+    return state
+
+
 def _subject(app: App, *, calls: bool) -> str:
     return f"{'calls' if calls else 'model'}:{app.decider.model}"
 
 
 def _unless_healthy(command: StartCycle, topic: Topic, app: App, now: datetime) -> list[Send] | None:
     """None when the model can be asked; otherwise what follows instead of a cycle."""
-    model = app.decider.state()
+    model = see_model(app)
     if model.state == "healthy":
         app.store.clear_alerts(_subject(app, calls=False))
         return None
@@ -207,7 +226,7 @@ def _unless_healthy(command: StartCycle, topic: Topic, app: App, now: datetime) 
 
 
 def _skip_asked(command: StartCycle, reason: str, app: App, now: datetime) -> bool:
-    """End the cycle that a hook asked for and that is still to be begun. False: there is none, or somebody was first."""
+    """End a cycle that is there and still to be begun. False: there is none, or somebody was first."""
     cycle = app.store.cycle(cycle_id(command.topic, command.tick))
     if cycle is None or not hooks.to_be_begun(cycle):
         return False
@@ -256,14 +275,18 @@ def _run(command: StartCycle, topic: Topic, app: App, now: datetime) -> list[Sen
     app.reporter.event("cycle_started", topic=topic.slug, cycle=cycle.id)
 
     found, problems = _search(topic, app) if searches else ([], [])
-    new = 0
+    finds: dict[str, Result] = {}
     for place, find in enumerate(found):
         try:
             # A microsecond apart, so that what was ranked first is judged first where not all can be.
-            new += remember(topic.slug, find, app.store, now + timedelta(microseconds=place), app.rules.recheck_after)
+            at = now + timedelta(microseconds=place)
+            result = unknown(topic.slug, find, app.store, at, app.rules.recheck_after)
         except ValueError as error:
             problems.append(f"bad_address: {error}")
-    sends, more = _send(topic, cycle.id, app, now)
+            continue
+        if result is not None:
+            finds.setdefault(result.canonical, result)
+    sends, new, more = _send(topic, cycle.id, list(finds.values()), app, now)
     drained = cycle.model_copy(
         update={
             "state": CycleState.DRAINING,
@@ -311,8 +334,8 @@ def _search(topic: Topic, app: App) -> tuple[list[Found], list[str]]:
     return found, problems
 
 
-def remember(topic: str, find: Found, store: RunStore, now: datetime, recheck_after: timedelta | None) -> bool:
-    """Store a find as a new waiting result, unless this topic knows it in this revision.
+def unknown(topic: str, find: Found, store: RunStore, now: datetime, recheck_after: timedelta | None) -> Result | None:
+    """A find as a new waiting result. None: this topic knows it in this revision.
 
     Raises ValueError for an address that no page can have.
     """
@@ -320,28 +343,28 @@ def remember(topic: str, find: Found, store: RunStore, now: datetime, recheck_af
     latest = store.latest(topic, identity)
     revision = next_revision(latest, find, now, recheck_after)
     if revision is None:
-        return False
+        return None
     # "Not modified" is only worth asking for against a text that has a verdict.
     judged = latest if latest is not None and latest.state in JUDGED else None
-    return store.add_result(
-        Result(
-            id=result_id(topic, identity, revision),
-            topic=topic,
-            url=find.url,
-            canonical=identity,
-            revision=revision,
-            title=find.title,
-            origin=find.origin,
-            published=find.published,
-            found=now,
-            etag=judged.etag if judged else None,
-            last_modified=judged.last_modified if judged else None,
-        )
+    return Result(
+        id=result_id(topic, identity, revision),
+        topic=topic,
+        url=find.url,
+        canonical=identity,
+        revision=revision,
+        title=find.title,
+        origin=find.origin,
+        published=find.published,
+        found=now,
+        etag=judged.etag if judged else None,
+        last_modified=judged.last_modified if judged else None,
     )
 
 
-def _send(topic: Topic, cycle: str, app: App, now: datetime) -> tuple[list[Send], bool]:
-    """Put what waits on its way, oldest first, up to the cap; and whether more waits than the cap allows.
+def _send(topic: Topic, cycle: str, found: list[Result], app: App, now: datetime) -> tuple[list[Send], int, bool]:
+    """Store what was found; put what waits on its way, oldest first, up to the cap.
+
+    Returns the commands, how many of the found were new, and whether more waits than the cap allows.
 
     What failed before comes last: pages that stop every cycle must not keep the others from ever being judged.
     What is on its way for another running cycle of the topic, or failed in it, is that cycle's until it closes. After the
@@ -357,13 +380,16 @@ def _send(topic: Topic, cycle: str, app: App, now: datetime) -> tuple[list[Send]
             break
         if _ready(result, others, now):
             (tried if result.failures or result.nonresponses else untried).append(result)
+    room = max(app.rules.cycle_cap - len(untried), 0)
+    on_their_way = [result.model_copy(update={"cycle": cycle}) for result in found[:room]]
+    new = app.store.add_results(cycle, on_their_way + found[room:])
     sends: list[Send] = []
-    for result in untried + tried:
+    for result in untried + new + tried:
         if len(sends) >= app.rules.cycle_cap:
-            return sends, True
-        if app.store.send_result(result.id, cycle, instead_of=result.cycle):
+            return sends, len(new), True
+        if result.cycle == cycle or app.store.send_result(result.id, cycle, instead_of=result.cycle):
             sends.append(Send(command=JudgeResult(topic=topic.slug, result=result.id, cycle=cycle)))
-    return sends, False
+    return sends, len(new), False
 
 
 def _ready(result: Result, others: set[str], now: datetime) -> bool:

@@ -34,6 +34,7 @@ def write_note(command: WriteNote, app: App) -> list[Send]:
         state = app.store.topic(topic.slug)
         kept = _not_in_a_moved_note(state.open_note, kept, app)
         if not kept:
+            app.store.heard(f"note:{topic.slug}")
             return []
         key = _open_note(topic, state, kept, app)
         if key is None:
@@ -42,6 +43,7 @@ def write_note(command: WriteNote, app: App) -> list[Send]:
             written = _write(topic, key, kept, app)
         except WikiConflict:
             continue
+        app.store.heard(f"note:{topic.slug}")
         if written:
             app.reporter.event("note_written", topic=topic.slug, note=key, entries=written)
         return []

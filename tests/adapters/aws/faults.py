@@ -18,6 +18,8 @@ class Faults:
 
     lost_answers: list[Matches] = field(default_factory=list)
     """Requests that are carried out, and whose answer is an error that clients try again after."""
+    then: list[Callable[[], object]] = field(default_factory=list)
+    """What happens between such a request and the next try, once each."""
     conflicts: list[Matches] = field(default_factory=list)
     """Requests that are not carried out: S3's 409 while another write of the key is under way."""
 
@@ -32,6 +34,8 @@ class Faults:
                 return [CONFLICT]
             if _takes(self.lost_answers, environ):
                 list(inner(environ, lambda *_: None))
+                while self.then:
+                    self.then.pop()()
                 start_response(
                     "500 Lost", [("Content-Type", "application/xml"), ("Content-Length", str(len(RETRYABLE)))]
                 )

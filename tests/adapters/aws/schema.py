@@ -37,7 +37,7 @@ def make_table(client: "DynamoDBClient") -> Table:
                     {"AttributeName": "listed", "KeyType": "HASH"},
                     {"AttributeName": "at", "KeyType": "RANGE"},
                 ],
-                "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["topic", "outcome"]},
+                "Projection": {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["topic"]},
             },
         ],
     )

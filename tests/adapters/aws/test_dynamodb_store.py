@@ -1,10 +1,13 @@
 """The DynamoDB run store: the contract, and what only a table in the cloud has to promise."""
 
+import itertools
 import random
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 
 import pytest
+from tests.adapters.aws.processes import Killed, mortal
 from tests.adapters.aws.schema import make_bucket, make_table
 from tests.adapters.aws.units import KILOBYTE, CountingTable
 from tests.adapters.contracts.samples import (
@@ -19,18 +22,38 @@ from tests.adapters.contracts.samples import (
     a_result,
     a_run,
     claimed,
+    in_parallel,
     stored,
 )
 from tests.adapters.contracts.store_contract import RunStoreContract
+from tests.adapters.contracts.store_silence import SilenceContract
 
 from wikikeeper.adapters.aws.clients import Clients
-from wikikeeper.adapters.aws.dynamodb_items import FAILURES_KEPT, HISTORY, cycle_key, result_key, run_key
-from wikikeeper.adapters.aws.dynamodb_listing import LISTED, OPEN
+from wikikeeper.adapters.aws.dynamodb_items import (
+    FAILURES_KEPT,
+    FOUND,
+    HISTORY,
+    RUN_SHARDS,
+    cycle_key,
+    result_key,
+    run_key,
+)
+from wikikeeper.adapters.aws.dynamodb_listing import LISTED, OPEN, PAGE
 from wikikeeper.adapters.aws.dynamodb_store import DynamoRunStore
 from wikikeeper.adapters.aws.dynamodb_table import Item, Key, Scalar, Table
 from wikikeeper.adapters.aws.packing import pack, unpack
 from wikikeeper.adapters.aws.s3_pages import PREFIX, S3Pages
-from wikikeeper.models import Cycle, CycleState, Judgement, Kind, Result, ResultState, StoredPage, Verdict
+from wikikeeper.models import (
+    Condition,
+    CycleState,
+    Judgement,
+    Kind,
+    ModelSighting,
+    Result,
+    ResultState,
+    StoredPage,
+    Verdict,
+)
 from wikikeeper.policy.identity import digest, result_id
 from wikikeeper.ports import RunStore
 
@@ -39,13 +62,13 @@ def store_on(one: Clients, table: Table | None = None) -> DynamoRunStore:
     return DynamoRunStore(table or make_table(one.dynamodb), S3Pages(one.s3, make_bucket(one)))
 
 
-class TestDynamoRunStoreOnMoto(RunStoreContract):
+class TestDynamoRunStoreOnMoto(RunStoreContract, SilenceContract):
     @pytest.fixture
     def store(self, moto: Clients) -> RunStore:
         return store_on(moto)
 
 
-class TestDynamoRunStoreOnRoto(RunStoreContract):
+class TestDynamoRunStoreOnRoto(RunStoreContract, SilenceContract):
     @pytest.fixture
     def store(self, roto: Clients) -> RunStore:
         return store_on(roto)
@@ -83,7 +106,7 @@ def test_history_says_when_its_time_is_over(store: DynamoRunStore) -> None:
     store.end_cycle(CYCLE, CycleState.EXPIRED, NOW, only_from=frozenset({CycleState.OPEN}))
     over = int((NOW + HISTORY).timestamp())
 
-    assert item(store, run_key(a_run().id))["expires"] == over
+    assert item(store, run_key(a_run().id, NOW))["expires"] == over
     assert item(store, cycle_key(CYCLE))["expires"] == over
     store.start_cycle(a_cycle())
     assert "expires" not in item(store, cycle_key(CYCLE))
@@ -121,59 +144,6 @@ def test_a_page_lies_nowhere_but_among_pages(moto: Clients, text_hash: str) -> N
         S3Pages(moto.s3, "none").get(text_hash)
 
 
-# -- the index of what is unfinished
-
-
-@pytest.mark.parametrize(
-    ("ending", "there"),
-    [
-        (lambda store, claim: store.put_back(claim, stay_in_cycle=False), True),
-        (lambda store, claim: store.finish(claim, ResultState.KEPT, NOW), True),
-        (lambda store, claim: store.finish(claim, ResultState.DISCARDED, NOW), False),
-        (lambda store, claim: store.finish(claim, ResultState.FOLDED, NOW, folded_into="r0"), False),
-    ],
-)
-def test_only_what_is_unfinished_is_in_the_index(
-    store: DynamoRunStore, ending: Callable[[RunStore, object], bool], there: bool
-) -> None:
-    claim = claimed(store)
-    before = item(store, result_key("r0001"))["open"]
-    assert ending(store, claim)
-
-    assert item(store, result_key("r0001")).get("open") == (before if there else None)
-
-
-def test_a_kept_result_leaves_the_index_when_it_is_noted(store: DynamoRunStore) -> None:
-    store.finish(claimed(store), ResultState.KEPT, NOW, verdict=VERDICT)
-    store.mark_noted(["r0001"], "a.md")
-
-    assert "open" not in item(store, result_key("r0001"))
-    assert list(store.unnoted(TOPIC)) == []
-
-
-class LateIndex(Table):
-    """Its indexes show nothing yet, as they may for a moment after a write."""
-
-    late = True
-
-    def query(self, where: str, values: object, **more: object) -> object:  # type: ignore[override]
-        return iter(()) if self.late and "index" in more else super().query(where, values, **more)  # type: ignore[arg-type]
-
-
-def test_what_was_just_added_is_listed_before_the_index_shows_it(roto: Clients) -> None:
-    table = LateIndex(roto.dynamodb, make_table(roto.dynamodb).name)
-    store = store_on(roto, table)
-    for number in (2, 1, 3):
-        store.add_result(a_result(number))
-    waiting = frozenset({ResultState.WAITING})
-
-    assert [result.id for result in store.results(topic=TOPIC, states=waiting)] == ["r0001", "r0002", "r0003"]
-    table.late = False
-    assert [result.id for result in store.results(topic=TOPIC, states=waiting)] == ["r0001", "r0002", "r0003"]
-    table.late = True  # seen there once, it need not be remembered
-    assert list(store.results(topic=TOPIC, states=waiting)) == []
-
-
 class Asked(Table):
     """Notes what its queries ask."""
 
@@ -189,87 +159,99 @@ class Asked(Table):
 @pytest.mark.parametrize(
     ("listing", "asked"),
     [
-        (lambda store: store.results(states=frozenset({ResultState.JUDGING})), {(None, "opened"), (OPEN, "open")}),
-        (lambda store: store.results(topic=TOPIC, states=frozenset({ResultState.WAITING})), {(OPEN, "open")}),
-        (lambda store: store.unnoted(TOPIC), {(OPEN, "open")}),
+        (
+            lambda store: store.results(states=frozenset({ResultState.JUDGING})),
+            {(None, "found"), (None, "opened"), (OPEN, "open")},
+        ),
+        (
+            lambda store: store.results(topic=TOPIC, states=frozenset({ResultState.WAITING})),
+            {(None, "found"), (OPEN, "open")},
+        ),
+        (lambda store: store.unnoted(TOPIC), {(None, "found"), (OPEN, "open")}),
         (lambda store: store.results(topic=TOPIC), {(None, "result")}),
         (lambda store: store.cycles(states=frozenset({CycleState.OPEN})), {(OPEN, "cycles")}),
         (lambda store: store.cycles(topic=TOPIC), {(LISTED, "cycles")}),
-        (lambda store: store.runs(topic=TOPIC, outcome="failed"), {(LISTED, "runs")}),
+        (lambda store: store.runs(topic=TOPIC, outcome="failed"), {(None, "runs")}),
+        (lambda store: [store.run("r0001-2")], {(None, "runs")}),
+        (lambda store: store.escalations(), {(None, "escalations")}),
+        (lambda store: store.escalations(undelivered=True), {(OPEN, "escalations")}),
+        (lambda store: store.model_history("decider"), {(None, "models"), (None, "sightings")}),
         (lambda store: store.topics(), {(None, "topics")}),
         (lambda store: store.alerts(), {(None, "alerts")}),
     ],
 )
 def test_every_listing_asks_for_partitions_and_never_scans(
-    roto: Clients, listing: Callable[[RunStore], object], asked: set[tuple[str | None, str]]
+    roto: Clients, listing: Callable[[RunStore], Iterable[object]], asked: set[tuple[str | None, str]]
 ) -> None:
     table = Asked(make_table(roto.dynamodb))
     store = store_on(roto, table)
     store.add_result(a_result())
-    list(listing(store))  # type: ignore[call-overload]
+    store.purge(NOW)  # now it has an entry in the index
+    table.asked.clear()
+    list(listing(store))
 
     assert table.asked == asked
 
 
-# -- the crash that begin_call cannot rule out
+# -- runs
 
 
-def test_a_worker_that_dies_before_its_call_is_counted_leaves_a_call_for_the_reaper_to_record(roto: Clients) -> None:
-    class Killed(Exception):
-        pass
+@pytest.mark.parametrize("known", [True, False])
+def test_a_run_is_found_by_its_id_alone(store: DynamoRunStore, known: bool) -> None:
+    if known:
+        store.add_result(a_result(1))
+    runs = [a_run(number, id=f"r0001-{number}", subject="r0001") for number in range(1, 13)]
+    for run in runs:
+        store.put_run(run)
 
-    class Dying(Table):
-        dying = False
+    assert [store.run(run.id) for run in runs] == runs
+    assert store.run("r0001-13") is None
+    assert store.run("r0001-1", runs[1].started) is None  # there is none that began then
 
-        def change(self, key: Key, *rest: object, **more: object) -> Item | None:
-            if self.dying and key == cycle_key(CYCLE):
-                raise Killed
-            return super().change(key, *rest, **more)  # type: ignore[arg-type]
 
-    table = Dying(roto.dynamodb, make_table(roto.dynamodb).name)
+class Counted(Table):
+    """Counts the items that its queries hand out, by whole pages."""
+
+    handed = 0
+
+    def query(self, where: str, values: dict[str, Scalar], *, page: int | None = None, **more: object) -> object:  # type: ignore[override]
+        for number, found in enumerate(super().query(where, values, page=page, **more)):  # type: ignore[arg-type]
+            self.handed += page or 1 if number % (page or 1) == 0 else 0
+            yield found
+
+
+def test_the_newest_runs_are_listed_without_reading_all(roto: Clients) -> None:
+    table = Counted(roto.dynamodb, make_table(roto.dynamodb).name)
     store = store_on(roto, table)
-    claim = claimed(store)
-    table.dying = True
+    in_parallel(store.put_run, [a_run(number) for number in range(400)])
+    newest = [run.id for run in itertools.islice(store.runs(), 30)]
+
+    assert newest == [a_run(number).id for number in range(399, 369, -1)]
+    assert table.handed <= RUN_SHARDS * PAGE * 2
+
+
+# -- how the model was
+
+
+@pytest.mark.parametrize("request_number", range(3))
+@pytest.mark.parametrize("last", [False, True])
+def test_a_crash_loses_nothing_of_the_models_history(roto: Clients, request_number: int, last: bool) -> None:
+    table = make_table(roto.dynamodb)
+    store = store_on(roto, table)
+
+    def seen(condition: Condition, minutes: int) -> ModelSighting:
+        since = NOW + timedelta(minutes=minutes)
+        return ModelSighting(model="decider", condition=condition, cause=condition.value, detail="", since=since)
+
+    healthy, away = seen(Condition.HEALTHY, 0), seen(Condition.UNREACHABLE, 1)
+    assert store.saw_model(healthy)
     with pytest.raises(Killed):
-        store.begin_call(claim, CYCLE, NOW + LEASE)
+        store_on(roto, mortal(table, request_number, last=last)).saw_model(away)
+    written = request_number == 2 and last
 
-    left = stored(store)
-    assert (left.fence, left.call_fence) == (2, 2)  # what the reaper goes by
-    cycle = store.cycle(CYCLE)
-    assert cycle is not None
-    assert cycle.calls == 0
-
-
-def test_a_call_that_is_refused_at_the_count_leaves_no_trace_on_its_result(roto: Clients) -> None:
-    class Stale(Table):
-        """Others counted between its look at a cycle and its own count."""
-
-        before: Item | None = None
-
-        def get(self, key: Key) -> Item | None:
-            return self.before if self.before is not None and key == cycle_key(CYCLE) else super().get(key)
-
-    table = Stale(roto.dynamodb, make_table(roto.dynamodb).name)
-    store = store_on(roto, table)
-    first, late = claimed(store, a_result(1, etag='"1"')), claimed(store, a_result(2))
-    before = table.get(cycle_key(CYCLE))
-    for number in range(3, 6):
-        store.begin_call(claimed(store, a_result(number)), CYCLE, NOW + LEASE)
-    table.before = before
-
-    for claim in (first, late):
-        assert store.begin_call(claim, CYCLE, NOW + 2 * LEASE, text_hash=HASH) is None
-        assert stored(store, claim.result.id) == claim.result
-        assert store.finish(claim, ResultState.DISCARDED, NOW)
-
-
-def test_what_is_learned_before_a_call_and_with_its_verdict_is_kept_together(store: DynamoRunStore) -> None:
-    claim = store.begin_call(claimed(store, a_result(etag='"1"')), CYCLE, NOW + LEASE, text_hash=HASH)
-    assert claim is not None
-    store.finish(claim, ResultState.KEPT, NOW, title="Its own", last_modified="today", verdict=VERDICT)
-
-    result = stored(store)
-    assert (result.title, result.text_hash, result.etag, result.last_modified) == ("Its own", HASH, '"1"', "today")
+    assert list(store.model_history("decider")) == ([away, healthy] if written else [healthy])
+    assert store.saw_model(away) == (not written)
+    assert list(store.model_history()) == [away, healthy]
 
 
 # -- what it costs
@@ -303,42 +285,45 @@ def a_discard(number: int) -> Verdict:
     )
 
 
-def test_a_judged_result_takes_eight_writes_of_one_unit_and_three_of_indexes(moto: Clients) -> None:
+def test_a_judged_result_takes_six_writes_of_one_unit(moto: Clients) -> None:
     table = CountingTable(moto.dynamodb, make_table(moto.dynamodb).name)
     store = store_on(moto, table)
-    cycle = Cycle.model_validate(a_cycle(cap=200).model_dump())
-    store.start_cycle(cycle)
     results = 10
-    store.unfinished.announce(TOPIC)
+    store.start_cycle(a_cycle(cap=results))
     table.written.clear()
+    found = []
     for number in range(results):
         url = f"https://www.example.org/2026/03/what-is-new-in-the-eighteenth-release-of-it-{number}"
-        result = a_result(id=result_id(TOPIC, url, 1), url=f"{url}?utm_source=feed", canonical=url, title="t" * 70)
+        known = a_result(id=result_id(TOPIC, url, 1), url=f"{url}?utm_source=feed", canonical=url, title="t" * 70)
+        found.append(known.model_copy(update={"cycle": CYCLE}))
+    assert store.add_results(CYCLE, found) == found
+    for number, result in enumerate(found):
         judge(store, result, a_discard(number))
+    store.end_cycle(CYCLE, CycleState.DONE, NOW, only_from=frozenset({CycleState.OPEN}))
+    of_cycle = {("cycle", "item"): 1, ("cycle", "open"): 1, ("found", "item"): 2}  # ended; listed and, at last, not
+    store.purge(NOW)
 
-    assert {what: count / results for what, count in table.written.items()} == {
-        ("result", "item"): 5,  # put, sent, claimed, call begun, verdict
-        ("text", "item"): 1,
-        ("cycle", "item"): 1,
-        ("run", "item"): 1,
-        ("result", "open"): 2,  # comes and goes
-        ("run", "listed"): 1,
+    assert table.written - Counter(of_cycle) == {
+        ("result", "item"): 3 * results,  # put, claimed, verdict
+        ("text", "item"): results,
+        ("cycle", "item"): results,
+        ("runs", "item"): results,
     }
     assert table.sizes["result"] <= KILOBYTE
+    assert table.sizes["runs"] <= KILOBYTE
+    assert table.sizes["cycle"] <= KILOBYTE // 2
+    assert list(table.query("#pk = :found", {"found": FOUND})) == []
 
 
 def judge(store: RunStore, result: Result, verdict: Verdict) -> None:
     assert verdict.text_hash is not None
-    store.add_result(result)
-    store.send_result(result.id, CYCLE, instead_of=None)
     claim = store.claim(result.id, CYCLE, NOW, NOW + LEASE)
     assert claim is not None
     store.claim_text(TOPIC, verdict.text_hash, result.id)
-    claim = store.begin_call(claim, CYCLE, NOW + LEASE)
+    claim = store.begin_call(claim, CYCLE, NOW, NOW + LEASE)
     assert claim is not None
-    store.put_run(
-        a_run(id=f"{result.id}-2", subject=result.id, judgement=verdict.judgement, verdict=verdict, kept=False)
-    )
+    run = a_run(id=f"{result.id}-{claim.fence}", subject=result.id, verdict=verdict, kept=False, started=NOW)
+    store.put_run(run.model_copy(update={"judgement": verdict.judgement, "text_hash": verdict.text_hash}))
     store.finish(
         claim,
         ResultState.DISCARDED,

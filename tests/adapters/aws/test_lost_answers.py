@@ -8,15 +8,28 @@ from tests.adapters.aws.faults import Faults, after, method, target
 from tests.adapters.aws.schema import make_bucket, make_table
 from tests.adapters.aws.servers import clients, moto_server
 from tests.adapters.contracts.gate_contract import TTL
-from tests.adapters.contracts.samples import CYCLE, LEASE, NOW, VERDICT, a_result, a_run, claimed, stored, stored_cycle
+from tests.adapters.contracts.samples import (
+    CYCLE,
+    LEASE,
+    NOW,
+    VERDICT,
+    a_cycle,
+    a_result,
+    a_run,
+    claimed,
+    stored,
+    stored_cycle,
+)
 
 from wikikeeper.adapters.aws.clients import Clients
 from wikikeeper.adapters.aws.dynamodb_gate import DynamoGate
+from wikikeeper.adapters.aws.dynamodb_items import FOUND
 from wikikeeper.adapters.aws.dynamodb_store import DynamoRunStore
+from wikikeeper.adapters.aws.dynamodb_table import Table
 from wikikeeper.adapters.aws.s3_pages import S3Pages
 from wikikeeper.adapters.aws.s3_wiki import CONFLICT_TRIES, S3Wiki
 from wikikeeper.errors import WikiConflict
-from wikikeeper.models import Lane, Permit, ResultState
+from wikikeeper.models import CycleState, Lane, Permit, ResultState
 
 
 @pytest.fixture(scope="module")
@@ -47,11 +60,22 @@ def wiki(faulty: Clients) -> S3Wiki:
 
 
 def test_a_result_is_added_although_the_answer_was_lost(store: DynamoRunStore, faults: Faults) -> None:
-    faults.lost_answers.append(target("PutItem"))
-    store.unfinished.announce(a_result().topic)
+    faults.lost_answers.append(after(1, target("PutItem")))
 
     assert store.add_result(a_result())
     assert not store.add_result(a_result())
+
+
+@pytest.mark.parametrize("lost", range(4))
+def test_what_a_cycle_found_is_added_although_an_answer_was_lost(
+    store: DynamoRunStore, faults: Faults, lost: int
+) -> None:
+    results = [a_result(number, cycle=CYCLE) for number in range(3)]
+    faults.lost_answers.append(after(lost, target("PutItem")))  # that of the list, or of a result
+
+    assert store.add_results(CYCLE, results) == results
+    assert list(store.results(states=frozenset({ResultState.WAITING}))) == results
+    assert len(list(store.table.query("#pk = :found", {"found": FOUND}))) == 1
 
 
 def test_what_is_sent_and_claimed_is_ours_although_the_answers_were_lost(store: DynamoRunStore, faults: Faults) -> None:
@@ -66,14 +90,65 @@ def test_what_is_sent_and_claimed_is_ours_although_the_answers_were_lost(store: 
     assert store.claim("r0001", CYCLE, NOW, NOW + LEASE) is None
 
 
-@pytest.mark.parametrize("lost", ["renewal", "count"])
-def test_a_call_is_counted_once_although_an_answer_was_lost(store: DynamoRunStore, faults: Faults, lost: str) -> None:
-    claim = claimed(store)
-    faults.lost_answers.append(after({"renewal": 0, "count": 1}[lost], target("UpdateItem")))
-    begun = store.begin_call(claim, CYCLE, NOW + LEASE)
+@pytest.mark.parametrize("others", [0, 1, 2])
+def test_a_call_is_counted_once_although_its_answer_was_lost(
+    store: DynamoRunStore, faulty: Clients, faults: Faults, others: int
+) -> None:
+    """Also where others counted between the two tries, and reached the cap with it."""
+    claim, *rest = (claimed(store, a_result(number)) for number in range(3))
+    other = DynamoRunStore(Table(faulty.dynamodb, store.table.name), S3Pages(faulty.s3, "none"))
+
+    def overtaken(environ: dict[str, object]) -> bool:
+        if not target("UpdateItem")(environ):
+            return False
+        faults.then.append(lambda: [other.begin_call(late, CYCLE, NOW, NOW + LEASE) for late in rest[:others]])
+        return True
+
+    faults.lost_answers.append(overtaken)
+    begun = store.begin_call(claim, CYCLE, NOW, NOW + LEASE)
 
     assert begun is not None
-    assert (begun.fence, stored(store).call_fence, stored_cycle(store).calls) == (2, 2, 1)
+    assert (begun.fence, store.call_begun(stored(store, "r0000"))) == (1, NOW)
+    assert stored_cycle(store).calls == 1 + others
+    assert begun.result == stored(store, "r0000")
+
+
+@pytest.mark.parametrize("lost", ["renewal", "count"])
+def test_a_renewed_call_is_counted_once_although_an_answer_was_lost(
+    store: DynamoRunStore, faults: Faults, lost: str
+) -> None:
+    claim = claimed(store)
+    faults.lost_answers.append(after({"renewal": 0, "count": 1}[lost], target("UpdateItem")))
+    begun = store.begin_call(claim, CYCLE, NOW, NOW + 2 * LEASE)
+
+    assert begun is not None
+    assert (begun.fence, stored(store).fence, stored_cycle(store).calls) == (2, 2, 1)
+    assert store.call_begun(stored(store)) == NOW
+
+
+def test_a_refused_call_whose_answer_was_lost_is_still_refused(store: DynamoRunStore, faults: Faults) -> None:
+    for number in range(3):
+        store.begin_call(claimed(store, a_result(number)), CYCLE, NOW, NOW + LEASE)
+    claim = claimed(store, a_result(3))
+    faults.lost_answers.append(target("UpdateItem"))
+
+    assert store.begin_call(claim, CYCLE, NOW, NOW + LEASE) is None
+    assert stored_cycle(store).calls == 3
+
+
+@pytest.mark.parametrize("lost", range(6))
+def test_a_sweep_loses_nothing_with_an_answer(store: DynamoRunStore, faults: Faults, lost: int) -> None:
+    """Lists first shortened, then given entries in the index, then deleted."""
+    store.start_cycle(a_cycle(state=CycleState.DONE))
+    results = [a_result(number, cycle=CYCLE) for number in range(3)]
+    store.add_results(CYCLE, results)
+    writes = [*(after(number, target("UpdateItem")) for number in range(4)), target("PutItem"), target("DeleteItem")]
+    faults.lost_answers.append(writes[lost])
+    for hours in range(2):
+        store.purge(NOW + timedelta(hours=hours))
+
+    assert list(store.results(states=frozenset({ResultState.WAITING}))) == results
+    assert list(store.table.query("#pk = :found", {"found": FOUND})) == []
 
 
 def test_a_verdict_and_its_run_are_written_although_the_answers_were_lost(

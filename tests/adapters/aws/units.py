@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 KILOBYTE = 1024
-INDEXES = {"open": (), "listed": ("topic", "outcome")}
+INDEXES = {"open": (), "listed": ("topic",)}
 """Names, which are their partition keys', and what they project beside the keys."""
 
 
@@ -71,8 +71,15 @@ class CountingTable(Table):
         changes: Mapping[str, Scalar | Plus | None],
         when: str | None = None,
         values: Mapping[str, Scalar] | None = None,
+        *,
+        shown_by: str | None = None,
     ) -> Item | None:
-        return self._counted(key, lambda: super(CountingTable, self).change(key, changes, when, values))
+        return self._counted(
+            key, lambda: super(CountingTable, self).change(key, changes, when, values, shown_by=shown_by)
+        )
+
+    def delete(self, key: Key) -> None:
+        self._counted(key, lambda: super(CountingTable, self).delete(key))
 
     def _counted(self, key: Key, write: Callable[[], T]) -> T:
         before = self.get(key)

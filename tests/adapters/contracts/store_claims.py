@@ -57,7 +57,10 @@ class ClaimsContract:
         store.put_back(claimed(store), stay_in_cycle=True, not_before=NOW + SECOND)
 
         assert store.claim("r0001", CYCLE, NOW, NOW + LEASE) is None
-        assert store.claim("r0001", CYCLE, NOW + SECOND, NOW + LEASE) is not None
+        claim = store.claim("r0001", CYCLE, NOW + SECOND, NOW + LEASE)
+        assert claim is not None
+        store.finish(claim, ResultState.DISCARDED, NOW + SECOND)
+        assert stored(store).not_before is None
 
     def test_what_is_being_judged_is_not_sent_again(self, store: RunStore) -> None:
         claimed(store)
@@ -78,34 +81,50 @@ class ClaimsContract:
 
     # -- the call
 
-    def test_the_text_that_is_judged_is_known_before_the_call(self, store: RunStore) -> None:
-        claim = store.begin_call(claimed(store), CYCLE, NOW + LEASE, text_hash="t1")
-        assert claim is not None
+    def test_beginning_a_call_counts_it_and_holds_the_claim_for_it(self, store: RunStore) -> None:
+        claim = claimed(store)
+        assert store.call_begun(claim.result) is None
 
-        again = store.begin_call(claim, CYCLE, NOW + LEASE)
+        begun = store.begin_call(claim, CYCLE, NOW + SECOND, NOW + 2 * LEASE)
+
+        assert begun is not None
+        assert begun.fence >= claim.fence
+        assert begun.until >= NOW + 2 * LEASE
+        assert begun.called == NOW + SECOND
+        result = stored(store)
+        assert (result.state, result.fence, result.lease_until) == (ResultState.JUDGING, begun.fence, begun.until)
+        assert store.call_begun(result) == NOW + SECOND
+        assert (stored_cycle(store).calls, stored_cycle(store).active) == (1, NOW + SECOND)
+
+    def test_a_repeated_call_counts_again_under_a_fence_of_its_own(self, store: RunStore) -> None:
+        claim = store.begin_call(claimed(store), CYCLE, NOW, NOW + LEASE)
+        assert claim is not None
+        again = store.begin_call(claim, CYCLE, NOW + SECOND, NOW + LEASE)
 
         assert again is not None
-        assert (again.result.text_hash, stored(store).text_hash) == ("t1", "t1")
+        assert again.fence > claim.fence
+        assert (again.called, store.call_begun(stored(store)), stored_cycle(store).calls) == (
+            NOW + SECOND,
+            NOW + SECOND,
+            2,
+        )
+        assert not store.finish(claim, ResultState.KEPT, NOW, verdict=VERDICT)
+        assert store.finish(again, ResultState.KEPT, NOW, verdict=VERDICT)
 
-    def test_beginning_a_call_counts_it_and_renews_the_claim(self, store: RunStore) -> None:
-        claim = store.begin_call(claimed(store), CYCLE, NOW + 2 * LEASE)
-
+    def test_the_next_claim_knows_of_no_call_until_it_makes_one(self, store: RunStore) -> None:
+        claim = store.begin_call(claimed(store), CYCLE, NOW, NOW + LEASE)
         assert claim is not None
-        assert (claim.fence, claim.until, claim.result.call_fence) == (2, NOW + 2 * LEASE, 2)
-        assert claim.result == stored(store)
-        assert stored_cycle(store).calls == 1
+        store.put_back(claim, stay_in_cycle=True, failure=a_failure())
 
-    def test_a_repeated_call_counts_again(self, store: RunStore) -> None:
-        claim = store.begin_call(claimed(store), CYCLE, NOW + LEASE)
-        assert claim is not None
-        again = store.begin_call(claim, CYCLE, NOW + LEASE)
+        again = store.claim("r0001", CYCLE, NOW, NOW + LEASE)
 
         assert again is not None
-        assert (again.fence, again.result.call_fence, stored_cycle(store).calls) == (3, 3, 2)
+        assert again.called is None
+        assert store.call_begun(again.result) is None
 
     def test_the_cap_is_never_passed(self, store: RunStore) -> None:
         claims = [claimed(store, a_result(number)) for number in range(5)]
-        begun = [store.begin_call(claim, CYCLE, NOW + LEASE) for claim in claims]
+        begun = [store.begin_call(claim, CYCLE, NOW, NOW + LEASE) for claim in claims]
 
         assert [claim is not None for claim in begun] == [True, True, True, False, False]
         assert stored_cycle(store).calls == 3
@@ -121,18 +140,27 @@ class ClaimsContract:
         store.start_cycle(a_cycle(id="c", state=state))
         claim = claimed(store)
 
-        assert (store.begin_call(claim, "c", NOW + LEASE) is not None) == counts
+        begun = store.begin_call(claim, "c", NOW, NOW + 2 * LEASE)
+        assert (begun is not None) == counts
         assert stored_cycle(store, "c").calls == counts
-        assert stored(store).fence == (2 if counts else 1)
+        assert stored(store).fence == (begun or claim).fence
 
     def test_a_lost_claim_counts_no_call(self, store: RunStore) -> None:
         claim = claimed(store)
-        assert store.begin_call(claim, "unknown cycle", NOW + LEASE) is None
-        store.put_back(claim, stay_in_cycle=True)
-        assert store.begin_call(claim, CYCLE, NOW + LEASE) is None
+        later = NOW + LEASE
+        assert store.begin_call(claim, "unknown cycle", NOW, later + SECOND) is None
+        store.free("r0001", claim.fence, later, stay_in_cycle=True)
+        assert store.begin_call(claim, CYCLE, later, later + LEASE) is None
 
-        store.claim("r0001", CYCLE, NOW, NOW + LEASE)
-        assert store.begin_call(claim, CYCLE, NOW + LEASE) is None
+        store.claim("r0001", CYCLE, later, later + LEASE)
+        assert store.begin_call(claim, CYCLE, later, later + LEASE) is None
+        assert stored_cycle(store).calls == 0
+
+    def test_nobody_calls_under_a_claim_that_was_given_back(self, store: RunStore) -> None:
+        claim = claimed(store)
+        store.put_back(claim, stay_in_cycle=True)
+
+        assert store.begin_call(claim, CYCLE, NOW, NOW + 2 * LEASE) is None
         assert stored_cycle(store).calls == 0
 
     # -- the end of a claim
@@ -185,7 +213,6 @@ class ClaimsContract:
         assert not store.send_result("r0001", CYCLE, instead_of=None)
         assert not store.settle("r0001", CYCLE, attempts=1, state=ResultState.WAITING, verdict=None, at=NOW)
         assert store.claim("r0001", CYCLE, NOW, NOW + LEASE) is None
-        assert store.begin_call(claim, CYCLE, NOW + LEASE) is None
         assert stored(store) == before
 
     @pytest.mark.parametrize("state", [ResultState.WAITING, ResultState.PARKED, ResultState.WITHDRAWN])
@@ -232,6 +259,17 @@ class ClaimsContract:
         assert (result.state, result.fence, result.nonresponses) == (ResultState.WAITING, 2, 1)
         assert (result.cycle, result.lease_until) == (CYCLE, None)
 
+    def test_a_freed_result_remembers_the_call_that_was_begun(self, store: RunStore) -> None:
+        claim = store.begin_call(claimed(store), CYCLE, NOW + SECOND, NOW + LEASE)
+        assert claim is not None
+
+        assert store.free("r0001", claim.fence, NOW + LEASE, stay_in_cycle=True, called=claim.called)
+        again = store.claim("r0001", CYCLE, NOW + LEASE, NOW + 2 * LEASE)
+
+        assert again is not None
+        assert (again.result.call_fence, again.result.call_started) == (claim.fence, NOW + SECOND)
+        assert store.call_begun(again.result) is None
+
     def test_a_freed_result_leaves_a_cycle_that_is_over(self, store: RunStore) -> None:
         store.free("r0001", claimed(store).fence, NOW + LEASE, stay_in_cycle=False)
 
@@ -246,9 +284,12 @@ class ClaimsContract:
 
     def test_a_claim_that_was_renewed_is_not_freed_by_its_old_fence(self, store: RunStore) -> None:
         claim = claimed(store)
-        store.begin_call(claim, CYCLE, NOW + 2 * LEASE)
+        begun = store.begin_call(claim, CYCLE, NOW, NOW + 2 * LEASE)
 
-        assert not store.free("r0001", claim.fence, NOW + 3 * LEASE, stay_in_cycle=True)
+        assert begun is not None
+        assert not store.free("r0001", claim.fence, NOW + LEASE, stay_in_cycle=True)
+        assert not store.free("r0001", claim.fence, NOW + 2 * LEASE, stay_in_cycle=True), "as long ago as it may be"
+        assert store.free("r0001", begun.fence, NOW + 2 * LEASE, stay_in_cycle=True)
 
     def test_a_late_worker_changes_nothing(self, store: RunStore) -> None:
         late = claimed(store)
@@ -258,6 +299,22 @@ class ClaimsContract:
 
         assert not store.finish(late, ResultState.KEPT, NOW + LEASE, verdict=VERDICT)
         assert not store.put_back(late, stay_in_cycle=False, failure=a_failure())
-        assert store.begin_call(late, CYCLE, NOW + 2 * LEASE) is None
+        assert store.begin_call(late, CYCLE, NOW + LEASE, NOW + 2 * LEASE) is None
         assert stored(store) == current.result
         assert store.finish(current, ResultState.DISCARDED, NOW + LEASE)
+
+    @pytest.mark.parametrize("write", ["begin_call", "finish", "put_back", "free", "give_up"])
+    def test_what_is_done_under_a_claim_changes_no_other_that_stands_alike(self, store: RunStore, write: str) -> None:
+        mine, other = claimed(store, a_result(1)), claimed(store, a_result(2))
+        over = NOW + LEASE
+        done = {
+            "begin_call": lambda: store.begin_call(mine, CYCLE, NOW, NOW + 2 * LEASE) is not None,
+            "finish": lambda: store.finish(mine, ResultState.KEPT, NOW, verdict=VERDICT),
+            "put_back": lambda: store.put_back(mine, stay_in_cycle=False, failure=a_failure()),
+            "free": lambda: store.free("r0001", mine.fence, over, stay_in_cycle=False),
+            "give_up": lambda: store.give_up("r0001", mine.fence, over, failure=a_failure()),
+        }
+
+        assert done[write]()
+        assert stored(store) != mine.result
+        assert stored(store, "r0002") == other.result

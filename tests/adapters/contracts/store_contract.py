@@ -62,11 +62,11 @@ class RunStoreContract(TopicsContract, CyclesContract, ResultsContract, ClaimsCo
 
         def begin(thread: int) -> int:
             mine = [claim for claim in claims[thread::THREADS] if claim is not None]
-            return sum(store.begin_call(claim, CYCLE, NOW + LEASE) is not None for claim in mine)
+            return sum(store.begin_call(claim, CYCLE, NOW, NOW + LEASE) is not None for claim in mine)
 
         assert sum(all_at_once(begin)) == 11
         assert stored_cycle(store).calls == 11
-        assert sum(stored(store, f"r{number:04}").call_fence is not None for number in range(4 * THREADS)) == 11
+        assert sum(store.call_begun(stored(store, f"r{number:04}")) is not None for number in range(4 * THREADS)) == 11
 
     def test_of_racing_threads_one_starts_a_tick(self, store: RunStore) -> None:
         assert sum(all_at_once(lambda _: store.start_cycle(a_cycle()))) == 1

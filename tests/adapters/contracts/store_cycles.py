@@ -50,7 +50,7 @@ class CyclesContract:
 
     def test_calls_of_an_expired_tick_still_count_when_it_is_opened_again(self, store: RunStore) -> None:
         claim = claimed(store)
-        store.begin_call(claim, CYCLE, NOW + LEASE)
+        store.begin_call(claim, CYCLE, NOW, NOW + LEASE)
         store.end_cycle(CYCLE, CycleState.EXPIRED, NOW, only_from=OPEN)
         store.start_cycle(a_cycle())
 
@@ -88,7 +88,7 @@ class CyclesContract:
 
     def test_draining_keeps_what_was_counted_while_it_searched(self, store: RunStore) -> None:
         claim = claimed(store)
-        store.begin_call(claim, CYCLE, NOW + LEASE)
+        store.begin_call(claim, CYCLE, NOW, NOW + LEASE)
         store.mark_cycle(CYCLE, fetched=True, cap_reached=True)
         store.count_refusal(CYCLE)
         store.drain_cycle(a_cycle(sent=1))
@@ -165,3 +165,17 @@ class CyclesContract:
 
         store.mark_cycle(CYCLE, answered=True)
         assert stored_cycle(store).refusals == 0
+
+    def test_what_is_done_to_a_cycle_changes_no_other_that_stands_alike(self, store: RunStore) -> None:
+        other = a_cycle(id="other", topic="other", refusals=1)
+        store.start_cycle(other)
+        claim = claimed(store)
+
+        assert store.begin_call(claim, CYCLE, NOW, NOW + LEASE) is not None
+        store.mark_cycle(CYCLE, fetched=True, answered=True, cap_reached=True)
+        assert store.count_refusal(CYCLE) == 1
+        assert store.drain_cycle(a_cycle(found=3, new=2, sent=1, problems=("missed_ticks:3",)))
+        assert store.end_cycle(CYCLE, CycleState.EXPIRED, NOW, only_from=frozenset({CycleState.DRAINING}))
+        assert store.start_cycle(a_cycle())
+
+        assert store.cycle("other") == other

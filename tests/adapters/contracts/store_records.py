@@ -73,6 +73,23 @@ class RecordsContract:
         assert list(store.runs(outcome="lost")) == []
         assert not store.put_run(a_run(outcome=outcome))
 
+    @pytest.mark.parametrize(
+        ("outcome", "afterwards"),
+        [("answered", "superseded"), ("failed", "failed"), ("lost", "lost"), ("superseded", "superseded")],
+    )
+    def test_only_an_answer_is_superseded(self, store: RunStore, outcome: str, afterwards: str) -> None:
+        run = a_run(outcome=outcome)
+        store.supersede_run(run.id, run.started)
+        assert store.run(run.id, run.started) is None
+        store.put_run(run)
+        store.put_run(a_run(2))
+
+        store.supersede_run(run.id, run.started)
+
+        assert stored_run(store, run.id) == a_run(outcome=afterwards)
+        assert [each.id for each in store.runs(outcome="superseded")] == [run.id] * (afterwards == "superseded")
+        assert stored_run(store, a_run(2).id) == a_run(2)
+
     def test_a_run_is_lost_once(self, store: RunStore) -> None:
         assert store.put_run(a_run(outcome="lost"))
         assert not store.put_run(a_run(outcome="lost"))

@@ -1,5 +1,6 @@
 """What every run store promises about results and their listings."""
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -11,6 +12,7 @@ from tests.adapters.contracts.samples import (
     SECOND,
     TOPIC,
     VERDICT,
+    a_cycle,
     a_failure,
     a_result,
     claimed,
@@ -18,10 +20,12 @@ from tests.adapters.contracts.samples import (
     stored,
 )
 
-from wikikeeper.models import Result, ResultState, Verdict
+from wikikeeper.models import Claim, CycleState, Result, ResultState, Verdict
 from wikikeeper.policy.identity import result_id
 from wikikeeper.ports import RunStore
 
+JUDGED = (ResultState.KEPT, ResultState.DISCARDED, ResultState.FOLDED)
+Step = Callable[[str], bool]
 NOTE = "inbox/awaiting/2026-03-01-postgres-abc123.md"
 
 
@@ -58,6 +62,52 @@ class ResultsContract:
         assert store.add_result(found(revision=2))
         assert store.add_result(found(topic="other"))
         assert stored(store, first.id) == first
+
+    def test_what_a_cycle_found_is_added_together(self, store: RunStore) -> None:
+        store.add_result(a_result(2))
+        results = [a_result(1, cycle="a cycle"), a_result(2, cycle="a cycle"), a_result(3)]
+
+        assert store.add_results("a cycle", results) == [results[0], results[2]]
+        assert store.add_results("a cycle", results) == []
+        assert list(store.results(states=frozenset({ResultState.WAITING}))) == [results[0], a_result(2), results[2]]
+        assert store.claim("r0001", "a cycle", NOW, NOW + LEASE) is not None
+
+    @pytest.mark.parametrize("cycle", [None, CYCLE])
+    def test_what_was_found_is_listed_until_it_is_done_with_whatever_becomes_of_its_cycle(
+        self, store: RunStore, cycle: str | None
+    ) -> None:
+        store.start_cycle(a_cycle())
+        results = [a_result(number, cycle=cycle) for number in range(8)]
+        store.add_results(CYCLE, results)
+        for result in results:
+            store.send_result(result.id, CYCLE, instead_of=cycle)
+        claims = [store.claim(result.id, CYCLE, NOW, NOW + LEASE) for result in results[:6]]
+        for claim, state in zip(claims, (*JUDGED, None, None, None), strict=True):
+            assert claim is not None
+            if state is not None:
+                store.finish(claim, state, NOW, verdict=VERDICT)
+        store.put_back(claims[3], stay_in_cycle=False, failure=a_failure())  # type: ignore[arg-type]
+        store.settle("r0003", CYCLE, attempts=3, state=ResultState.PARKED, verdict=None, at=NOW)
+
+        def unfinished() -> list[str]:
+            states = frozenset({ResultState.WAITING, ResultState.JUDGING, ResultState.PARKED})
+            assert list(store.results(states=states)) == list(store.results(topic=TOPIC, states=states))
+            return [result.id for result in store.results(topic=TOPIC, states=states)]
+
+        left = ["r0003", "r0004", "r0005", "r0006", "r0007"]
+        assert unfinished() == left
+        store.end_cycle(CYCLE, CycleState.STOPPED, NOW, only_from=frozenset({CycleState.OPEN}))
+        assert unfinished() == left
+        for days in range(1, 4):
+            store.purge(NOW + timedelta(days=days))
+            assert unfinished() == left
+            assert [result.id for result in store.unnoted(TOPIC)] == ["r0000"]
+        store.retry("r0003")
+        store.withdraw("r0006", NOW)
+        store.mark_noted(["r0000"], "note")
+        store.purge(NOW + timedelta(days=4))
+        assert unfinished() == ["r0003", "r0004", "r0005", "r0007"]
+        assert list(store.unnoted(TOPIC)) == []
 
     def test_the_latest_of_a_url_is_its_newest_revision(self, store: RunStore) -> None:
         assert store.latest(TOPIC, a_result().canonical) is None
@@ -214,3 +264,51 @@ class ResultsContract:
 
         store.finish(claim, ResultState.KEPT, NOW, verdict=VERDICT, text_hash=HASH)
         assert not store.withdraw("r0001", NOW)
+
+    def test_what_is_done_to_a_result_changes_no_other_that_stands_alike(self, store: RunStore) -> None:
+        def put_back(name: str) -> bool:
+            held = stored(store, name)
+            claim = Claim(result=held, fence=held.fence, until=NOW + LEASE)
+            return store.put_back(claim, stay_in_cycle=False, failure=a_failure())
+
+        life: tuple[Step, ...] = (
+            lambda name: store.send_result(name, CYCLE, instead_of=None),
+            lambda name: store.claim(name, CYCLE, NOW, NOW + LEASE) is not None,
+            put_back,
+            lambda name: store.settle(name, CYCLE, attempts=1, state=ResultState.PARKED, verdict=None, at=NOW),
+            store.retry,
+            lambda name: store.withdraw(name, NOW),
+        )
+        store.add_results(CYCLE, [a_result(1), a_result(2)])
+        for step in life:
+            before = stored(store, "r0002")
+            assert step("r0001")
+            assert stored(store, "r0002") == before
+            assert step("r0002")
+
+    def test_only_what_waits_is_settled(self, store: RunStore) -> None:
+        before = parked(store)
+
+        assert not store.settle("r0001", "next cycle", attempts=9, state=ResultState.WAITING, verdict=None, at=NOW)
+        assert stored(store) == before
+        store.withdraw("r0001", NOW)
+        assert not store.settle("r0001", "next cycle", attempts=9, state=ResultState.WAITING, verdict=None, at=NOW)
+
+    @pytest.mark.parametrize("retried", [False, True])
+    def test_what_is_brought_back_or_withdrawn_waits_for_no_moment_any_more(
+        self, store: RunStore, retried: bool
+    ) -> None:
+        store.put_back(claimed(store), stay_in_cycle=False, failure=a_failure(), not_before=NOW + LEASE)
+        store.settle("r0001", CYCLE, attempts=3, state=ResultState.PARKED, verdict=VERDICT, at=NOW)
+        assert stored(store).not_before == NOW + LEASE
+
+        assert store.retry("r0001") if retried else store.withdraw("r0001", NOW)
+        assert (stored(store).not_before, stored(store).verdict) == (None, None if retried else VERDICT)
+
+    def test_a_note_is_of_its_own_results_alone(self, store: RunStore) -> None:
+        for number in (1, 2):
+            store.finish(claimed(store, a_result(number)), ResultState.KEPT, NOW, verdict=VERDICT)
+
+        store.mark_noted(["r0001"], NOTE)
+
+        assert (stored(store, "r0001").noted, stored(store, "r0002").noted) == (NOTE, None)

@@ -36,7 +36,7 @@ def race(path: Path, cap: int, start: Barrier) -> dict[str, list[int]]:
             claim = store.claim(result, CYCLE, NOW, NOW + LEASE)
             if claim is not None:
                 won["claim"].append(item)
-                if store.begin_call(claim, CYCLE, NOW + LEASE) is not None:
+                if store.begin_call(claim, CYCLE, NOW, NOW + LEASE) is not None:
                     won["call"].append(item)
             if store.set_note_due(f"{TOPIC}-{item}", NOW):
                 won["note"].append(item)
@@ -53,15 +53,15 @@ def race(path: Path, cap: int, start: Barrier) -> dict[str, list[int]]:
 
 
 def pass_gate(path: Path, log: Path, limit: int, rounds: int, start: Barrier) -> int:
-    """Pass the gate on four threads, writing a line at each entry and each exit. Returns how often it was passed."""
+    """Pass the gate on four threads, each of a lane of its own, writing a line at each entry and each exit. Returns how often it was passed."""
     start.wait(timeout=60)
     database = Database(path)
-    gate = SqliteGate(database, limit)
+    gate = SqliteGate(database, limit, calls_per_permit=3)
 
     def work(thread: int) -> int:
         passed = 0
         for _ in range(rounds):
-            permit = gate.acquire(Lane.KEEPER, f"t{thread}", timedelta(seconds=60), timedelta(seconds=60))
+            permit = gate.acquire(list(Lane)[thread], f"t{thread}", timedelta(seconds=60), timedelta(seconds=60))
             if isinstance(permit, Permit):
                 with log.open("ab", buffering=0) as lines:
                     lines.write(b"+\n")

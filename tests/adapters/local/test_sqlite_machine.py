@@ -1,25 +1,24 @@
-"""The life of a result on SQLite, in any order of events."""
+"""The store's whole life on SQLite, in any order of events."""
 
+import os
 from pathlib import Path
 
-from hypothesis import HealthCheck, settings
-from tests.adapters.contracts.store_machine import ResultLife
+from tests.adapters.contracts.store_machine import ResultLife, live
 
 from wikikeeper.adapters.local.sqlite_database import Database
 from wikikeeper.adapters.local.sqlite_store import SqliteRunStore
 from wikikeeper.ports import RunStore
 
+STEPS = int(os.environ.get("WIKIKEEPER_STEPS", "10000"))
+"""`make soak` asks for 200,000."""
+
 
 class SqliteResultLife(ResultLife):
     def open_store(self, folder: Path) -> RunStore:
-        return SqliteRunStore(Database(folder / "state.db"))
+        return SqliteRunStore(Database(folder / ".wikikeeper" / "state.db"))
 
 
-TestSqliteResultLife = SqliteResultLife.TestCase
-# Some 1,200 events: a few seconds, nearly all of them for the disk.
-TestSqliteResultLife.settings = settings(
-    max_examples=30,
-    stateful_step_count=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+def test_the_stores_life_is_as_expected_in_any_order_of_events() -> None:
+    live(SqliteResultLife, STEPS)
+
+    assert SqliteResultLife.steps >= STEPS

@@ -20,6 +20,7 @@ from tests.adapters.contracts.samples import (
     stored,
 )
 from tests.adapters.contracts.store_contract import RunStoreContract
+from tests.adapters.contracts.store_silence import SilenceContract
 
 from wikikeeper.adapters.local.sqlite_cycles import HISTORY
 from wikikeeper.adapters.local.sqlite_database import Database, SqlValue
@@ -36,7 +37,7 @@ def store(tmp_path: Path) -> Iterator[SqliteRunStore]:
     store.close()
 
 
-class TestSqliteRunStore(RunStoreContract):
+class TestSqliteRunStore(RunStoreContract, SilenceContract):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[RunStore]:
         store = SqliteRunStore(Database(tmp_path / ".wikikeeper" / "state.db"))

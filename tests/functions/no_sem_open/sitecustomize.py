@@ -3,8 +3,11 @@
 import _multiprocessing  # type: ignore[import-not-found]  # of the standard library, without types
 
 
-def _absent(*_: object) -> None:
-    raise OSError(38, "Function not implemented")
+class _Absent:
+    SEM_VALUE_MAX = _multiprocessing.SemLock.SEM_VALUE_MAX
+
+    def __init__(self, *_: object) -> None:
+        raise OSError(38, "Function not implemented")
 
 
-_multiprocessing.SemLock = _absent
+_multiprocessing.SemLock = _Absent

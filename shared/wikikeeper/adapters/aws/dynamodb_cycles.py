@@ -1,5 +1,6 @@
 """The run store's cycles: one tick of one topic each."""
 
+import threading
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -25,6 +26,7 @@ class Cycles:
 
     def __init__(self, table: Table) -> None:
         self.table = table
+        self._marking = threading.Lock()
 
     def start_cycle(self, cycle: Cycle) -> bool:
         item = cycle_item(cycle)
@@ -47,7 +49,7 @@ class Cycles:
         else:
             keeping, values = (None, {}) if topic is None else ("#topic = :topic", {"topic": topic})
             listed = entries(self.table, LISTED, CYCLES, keeping=keeping, values=values, newest_first=True)
-        for cycle in map(cycle_from, items(self.table, listed)):
+        for cycle in map(cycle_from, items(self.table, (key for _, key in listed))):
             if (topic is None or cycle.topic == topic) and (states is None or cycle.state in states):
                 yield cycle
 
@@ -108,14 +110,19 @@ class Cycles:
         if not raised:
             return
         changes: dict[str, Scalar | Plus | None] = dict.fromkeys(raised, True)
-        # The condition keeps the hundredth "fetched" of a cycle from writing anything, and a cycle from being made here.
+        # The condition keeps a cycle from being made here. A refused write costs as much as one that is carried out, so
+        # the ten threads that get here with the first pages of a cycle look first, one after the other.
         news = [f"#{name} = :no" for name in raised]
         values: dict[str, Scalar] = {"no": False}
         if answered:
             changes["refusals"] = 0
             news.append("#refusals > :none")
             values["none"] = 0
-        self.table.change(cycle_key(cycle), changes, " OR ".join(news), values)
+        with self._marking:
+            item = self.table.get(cycle_key(cycle))
+            if item is None or (all(item[name] for name in raised) and not (answered and item["refusals"])):
+                return
+            self.table.change(cycle_key(cycle), changes, " OR ".join(news), values)
 
     def count_refusal(self, cycle: str) -> int:
         """Raises KeyError for a cycle that was never started."""

@@ -1,275 +1,178 @@
-"""The gate in the cloud: one item per slot, taken by one conditional write, handed on without any.
+"""The gate in the cloud: one item per slot, taken by one conditional write; one per demand, reused by whoever waits next.
 
- container 1   take slot 0 ── call ──┬─ call ──┬─ call ── ... ── release ─┐
-               (lease, 1 write)      │ handed on to who waits in          │ (1 write)
-                                     └ this container: no write           │
- container 2   waits, looks ──────────────────────────────────────────────┴▶ takes slot 0, fence + 1
+| item   | sk                       | taken when                                |
+|--------|--------------------------|-------------------------------------------|
+| slot   | number                   | it has no holder, or its lease has ended  |
+| demand | `demand#<lane>#<number>` | it has ended, or it is the process's own  |
 
-A slot's lease is as long as the permit that it was taken for, and longer by `KEPT` when others wait in the same process:
-for so long it is handed from one to the next. Then it is given back, so that other containers get their turn. With the
-lease, as many fences are taken as permits may be handed on, so a fence grows even where a container died in between.
+No item is ever deleted: a slot keeps its fence, and of a lane there are as many demands as processes ever waited at once.
+One consistent query shows all of them.
 
-A holder that dies gives nothing back; its lease ends by itself, and its late release finds another fence. Clocks of two
-containers differ: a lease is taken over only `skew` after its end, while who holds it stops at its end.
+Clocks of two containers differ. Each goes by the store's as its answers tell it (`StoreClock`), which leaves them some
+seconds apart at worst: a lease is taken over only `skew` after its end, while who holds it stops at its end.
+
+`adapters.gate_line` is who waits and who is handed what; here is only what is asked of the table.
 """
 
-import random
-import threading
-import time
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from wikikeeper.adapters.aws.dynamodb_items import micros, moment
 from wikikeeper.adapters.aws.dynamodb_table import Item, Key, Plus, Table
-from wikikeeper.models import Lane, Permit, Wait
+from wikikeeper.adapters.aws.store_clock import GivenClock, StoreClock, utc_now
+from wikikeeper.adapters.gate_line import DEFAULTS, GateLine
+from wikikeeper.adapters.gate_slots import Pace, View
+from wikikeeper.models import Lane
+from wikikeeper.policy.gate import Demand
 
-GATE = "gate"
-SKEW = timedelta(seconds=1)
-"""Clocks inside AWS are within milliseconds of each other; a second costs nothing, since leases end only after crashes."""
-KEPT = timedelta(seconds=30)
-"""How long a slot is handed on inside one process: some seventy calls for two writes, and a quarter of the patience
-that others wait with."""
-HANDED_ON = 1000
-"""Most permits of one lease: more than calls fit into `KEPT`, each of them 30 ms at least."""
-POLL_FIRST = 0.1
-"""Seconds to the first look for what other containers released. A look is one read unit."""
-POLL_SLOWEST = 1.0
-"""Seconds between looks after a while: a minute of waiting costs 60 read units, a hundred thousandth of a cent."""
-POLL_GROWTH = 1.5
-
-
-@dataclass(slots=True, eq=False)
-class _Waiting:
-    lane: Lane
-    holder: str
-    ttl: timedelta
-    looking: bool = False
-    """It is at the store just now, and may come back with a slot of its own."""
-    permit: Permit | None = None
-    """What was handed on to it."""
+GATE, DEMAND = "gate", "demand"
+SKEW = timedelta(seconds=2)
+"""Two clocks that were each corrected by a first answer differ by less; it costs something after a crash only."""
+PACE = Pace(
+    first=0.1,  # a look is one read unit, and takes milliseconds
+    next=0.25,  # a slot stands empty for half of this, after some ten calls; a minute costs 240 units, 0.00003 dollars
+    others=1,
+    demand_after=1,  # longer than a quick call: who is let in before costs no write
+    demand_again=5,
+    demand_lasts=15,  # two lost refreshes; so long a container that was killed while it waited holds up others
+    view_lasts=1,  # the first in line looks that often anyhow
+)
 
 
-@dataclass(slots=True)
-class _Lease:
-    """A slot that this process holds in the store."""
-
-    fence: int
-    """The store's, up to which permits may be handed on."""
-    until: datetime
-    permit: Permit
-    """Who holds it now."""
-
-
-class DynamoGate:
+class DynamoGate(GateLine):
     """`Gate` on DynamoDB: at most `limit` live permits over all containers that use the same table and limit.
 
-    Where the limit was lowered, permits given out before count against it until they end. `now` is the clock that
-    permits end by; waiting itself is by the monotonic clock. Among the threads of a process it is first come, first
-    served; among processes it is chance. A permit is renewed and released through the gate that gave it.
+    Where the limit was lowered, permits given out before count against it until they end. `machine` is the clock that is
+    corrected by the store's; `acquire` raises Unusable when it is wrong by more than `max_skew`. `now` is given instead
+    where a clock is known to be the store's.
     """
 
     def __init__(
         self,
         table: Table,
         limit: int,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], datetime] | None = None,
         *,
+        calls_per_permit: int = DEFAULTS.calls_per_permit,
+        max_wait: timedelta = timedelta(seconds=DEFAULTS.max_wait),
+        max_skew: timedelta = timedelta(seconds=DEFAULTS.max_skew),
+        machine: Callable[[], datetime] = utc_now,
         skew: timedelta = SKEW,
+        pace: Pace = PACE,
     ) -> None:
+        clock = StoreClock(max_skew, machine) if now is None else GivenClock(now)
+        slots = DynamoSlots(table, clock, skew)
+        super().__init__(slots, pace, limit, calls_per_permit=calls_per_permit, max_wait=max_wait)
+
+
+class DynamoSlots:
+    """`Slots` as items of the partition `gate`."""
+
+    def __init__(self, table: Table, clock: StoreClock, skew: timedelta) -> None:
         self._table = table
-        self._limit = limit
-        self._now = now
+        self._clock = clock
         self._skew = skew
-        self._turn = threading.Condition()
-        self._line: deque[_Waiting] = deque()
-        self._leases: dict[int, _Lease] = {}
-        self._released = 0
 
-    def acquire(self, lane: Lane, holder: str, ttl: timedelta, patience: timedelta) -> Permit | Wait:
-        """The hint of a `Wait` is the time to the end of the permit that ends first, unless it is released before."""
-        last = time.monotonic() + patience.total_seconds()
-        me = _Waiting(lane, holder, ttl)
-        with self._turn:
-            self._line.append(me)
-        try:
-            return self._wait_in_line(me, last)
-        finally:
-            with self._turn:
-                self._line.remove(me)
-                self._turn.notify_all()
+    def now(self) -> datetime:
+        return self._clock.now()
 
-    def renew(self, permit: Permit, ttl: timedelta) -> Permit | None:
-        now = self._now()
-        with self._turn:
-            lease = self._lease_of(permit)
-            if permit.until <= now or (lease is None and self._is_known(permit)):
-                return None
-            fence = permit.fence if lease is None else lease.fence
-            until = now + ttl if lease is None else max(now + ttl, lease.until)
-        held = self._table.change(
-            _slot(permit.slot),
-            {"until": micros(until)},
-            "attribute_exists(#holder) AND #fence = :fence AND #until > :now",
-            {"fence": fence, "now": micros(now)},
+    def look(self, who: str) -> View:
+        asked = self._clock.machine()
+        items = list(
+            self._table.query("#pk = :gate", {"gate": GATE}, heard=lambda headers: self._clock.hear(headers, asked))
         )
-        if held is None:
-            return None
-        renewed = permit.model_copy(update={"until": now + ttl})
-        with self._turn:
-            if lease is not None and lease.permit == permit:
-                lease.until, lease.permit = until, renewed
-        return renewed
-
-    def release(self, permit: Permit) -> bool:
-        now = self._now()
-        live = permit.until > now
-        with self._turn:
-            lease = self._lease_of(permit)
-            if lease is None and self._is_known(permit):
-                return False  # handed on since
-            if lease is not None:
-                if live and self._hand_on(lease, now):
-                    return True
-                del self._leases[permit.slot]
-        held = self._table.change(
-            _slot(permit.slot),
-            {"holder": None, "lane": None},
-            "attribute_exists(#holder) AND #fence = :fence AND #until > :now",
-            {"fence": permit.fence if lease is None else lease.fence, "now": micros(now)},
+        at = self.now()
+        over = at - self._skew
+        live = {int(str(item["sk"])): moment(item["until"]) for item in items if "holder" in item}
+        return View(
+            at,
+            {slot: until + self._skew for slot, until in live.items() if until > over},
+            tuple(
+                Demand(_lane(item), moment(item["since"]), str(item["who"]))
+                for item in items
+                if _is_demand(item) and item["who"] != who and moment(item["until"]) > at
+            ),
         )
-        with self._turn:
-            self._released += 1
-            self._turn.notify_all()
-        return live and held is not None
 
-    def free_all(self) -> None:
-        with self._turn:
-            self._leases.clear()
-        for slot in self._table.query("#pk = :gate", {"gate": GATE}):
-            if "holder" in slot:
-                # Only as it was seen: one that somebody took meanwhile is theirs.
-                self._table.change(
-                    Key(GATE, str(slot["sk"])),
-                    {"holder": None, "lane": None},
-                    "attribute_exists(#holder) AND #fence = :fence",
-                    {"fence": slot["fence"]},
-                )
-        with self._turn:
-            self._released += 1
-            self._turn.notify_all()
-
-    # -- inside this process; all of it under the lock
-
-    def _lease_of(self, permit: Permit) -> _Lease | None:
-        lease = self._leases.get(permit.slot)
-        return lease if lease is not None and lease.permit.fence == permit.fence else None
-
-    def _is_known(self, permit: Permit) -> bool:
-        """It was of a lease that this process still has, and is somebody else's now."""
-        lease = self._leases.get(permit.slot)
-        return lease is not None and permit.fence < lease.permit.fence
-
-    def _hand_on(self, lease: _Lease, now: datetime) -> bool:
-        """To the first who waits here, if the lease outlasts what that one needs."""
-        last = lease.permit
-        if last.fence >= lease.fence:
-            return False
-        for waiting in self._line:
-            if waiting.looking or waiting.permit is not None or now + waiting.ttl > lease.until:
-                continue
-            waiting.permit = lease.permit = Permit(
-                slot=last.slot,
-                holder=waiting.holder,
-                lane=waiting.lane,
-                fence=last.fence + 1,
-                until=now + waiting.ttl,
-            )
-            self._turn.notify_all()
-            return True
-        return False
-
-    @staticmethod
-    def _handed(me: _Waiting) -> Permit | None:
-        return me.permit
-
-    # -- waiting
-
-    def _wait_in_line(self, me: _Waiting, last: float) -> Permit | Wait:
-        interval = POLL_FIRST
-        while True:
-            with self._turn:
-                if (permit := self._handed(me)) is not None:
-                    return permit
-                me.looking = self._line[0] is me
-                others = len(self._line) > 1
-                seen = self._released
-            soonest: datetime | None = None
-            if me.looking:
-                taken = self._look(me, others=others)
-                if isinstance(taken, Permit):
-                    return taken
-                soonest = taken
-            with self._turn:
-                me.looking = False
-                left = last - time.monotonic()
-                if left <= 0:
-                    # What was handed on at the last moment is not lost.
-                    return self._handed(me) or Wait(hint=self._hint(soonest))
-                if self._released != seen:
-                    interval = POLL_FIRST
-                elif self._line[0] is me:
-                    # Jitter keeps containers from looking in step.
-                    self._turn.wait(min(interval * random.uniform(0.5, 1), left))  # noqa: S311 - no secret
-                    interval = min(interval * POLL_GROWTH, POLL_SLOWEST)
-                else:
-                    self._turn.wait_for(lambda: self._line[0] is me or me.permit is not None, left)
-
-    def _hint(self, soonest: datetime | None) -> timedelta:
-        # Who was not first in line did not look: then it is about a call.
-        shortest = timedelta(seconds=POLL_SLOWEST)
-        return shortest if soonest is None else max(soonest - self._now(), shortest)
-
-    # -- the store
-
-    def _look(self, me: _Waiting, *, others: bool) -> Permit | datetime:
-        """A permit, or when the first of the others ends."""
-        now = self._now()
-        over = micros(now - self._skew)
-        slots = list(self._table.query("#pk = :gate", {"gate": GATE}))
-        live = {int(str(slot["sk"])): int(slot["until"]) for slot in slots if "holder" in slot and slot["until"] > over}  # type: ignore[operator]
-        free = [slot for slot in range(self._limit) if slot not in live]
-        if len(live) < self._limit:
-            # A random start: containers that come at once try different slots first.
-            random.shuffle(free)
-            for slot in free:
-                if (permit := self._take(slot, me, now, over, others=others)) is not None:
-                    return permit
-        return moment(min(live.values())) + self._skew if live else now
-
-    def _take(self, slot: int, me: _Waiting, now: datetime, over: int, *, others: bool) -> Permit | None:
-        until = now + me.ttl + (KEPT if others else timedelta())
-        spare = HANDED_ON if others else 0
+    def take(self, slot: int, holder: str, lane: Lane, until: datetime, fences: int) -> int | None:
         # A slot is made once and then only changes hands, so its fence never starts again.
         item = self._table.change(
             _slot(slot),
-            {"fence": Plus(1 + spare), "holder": me.holder, "lane": me.lane, "until": micros(until)},
+            {"fence": Plus(fences), "holder": holder, "lane": lane, "until": micros(until)},
             "attribute_not_exists(#holder) OR #until <= :over",
-            {"over": over},
+            {"over": micros(self.now() - self._skew)},
         )
-        if item is None:
-            return None
-        fence = _fence(item)
-        permit = Permit(slot=slot, holder=me.holder, lane=me.lane, fence=fence - spare, until=now + me.ttl)
-        with self._turn:
-            self._leases[slot] = _Lease(fence=fence, until=until, permit=permit)
-        return permit
+        return None if item is None else int(item["fence"])
+
+    def extend(self, slot: int, fence: int, until: datetime) -> bool:
+        return self._held(slot, fence, until=micros(until))
+
+    def give_back(self, slot: int, fence: int) -> bool:
+        return self._held(slot, fence, holder=None, lane=None)
+
+    def want(self, who: str, lane: Lane, since: datetime, until: datetime) -> None:
+        """Where two processes want the same item at once, one of them tries the next: a few tries find one at worst."""
+        while not self._wanted(who, lane, since, until):
+            pass
+
+    def unwant(self, who: str, lane: Lane) -> None:
+        for item in self._demands(lane):
+            if item["who"] == who:
+                self._table.change(_key(item), {"until": 0}, "#who = :who", {"who": who})
+
+    def free_all(self) -> None:
+        for item in self._table.query("#pk = :gate", {"gate": GATE}):
+            # Only as it was seen: what somebody took meanwhile is theirs.
+            if _is_demand(item):
+                self._table.change(_key(item), {"until": 0}, "#who = :who", {"who": item["who"]})
+            elif "holder" in item:
+                self._table.change(
+                    _key(item),
+                    {"holder": None, "lane": None},
+                    "attribute_exists(#holder) AND #fence = :fence",
+                    {"fence": item["fence"]},
+                )
+
+    def _held(self, slot: int, fence: int, **changes: int | None) -> bool:
+        changed = self._table.change(
+            _slot(slot),
+            changes,
+            "attribute_exists(#holder) AND #fence = :fence AND #until > :now",
+            {"fence": fence, "now": micros(self.now())},
+        )
+        return changed is not None
+
+    def _demands(self, lane: Lane) -> list[Item]:
+        return list(
+            self._table.query("#pk = :gate AND begins_with(#sk, :lane)", {"gate": GATE, "lane": f"{DEMAND}#{lane}#"})
+        )
+
+    def _wanted(self, who: str, lane: Lane, since: datetime, until: datetime) -> bool:
+        now = micros(self.now())
+        items = self._demands(lane)
+        own = [item for item in items if item["who"] == who]
+        ended = [item for item in items if moment(item["until"]) <= self.now()]
+        key = _key((own or ended)[0]) if own or ended else Key(GATE, f"{DEMAND}#{lane}#{len(items)}")
+        changed = self._table.change(
+            key,
+            {"who": who, "lane": lane, "since": micros(since), "until": micros(until)},
+            "attribute_not_exists(#who) OR #who = :mine OR #until <= :now",
+            {"mine": who, "now": now},
+        )
+        return changed is not None
 
 
 def _slot(number: int) -> Key:
     return Key(GATE, str(number))
 
 
-def _fence(item: Item) -> int:
-    return int(item["fence"])
+def _key(item: Item) -> Key:
+    return Key(GATE, str(item["sk"]))
+
+
+def _is_demand(item: Item) -> bool:
+    return str(item["sk"]).startswith(DEMAND)
+
+
+def _lane(item: Item) -> Lane:
+    return Lane(str(item["lane"]))

@@ -1,16 +1,22 @@
 """Values to items and back, and where each lies.
 
-| item   | pk                  | sk            | open                  | listed   | at            | expires |
-|--------|---------------------|---------------|-----------------------|----------|---------------|---------|
-| topic  | `topics`            | slug          |                       |          |               |         |
-| cycle  | `cycle#<id>`        | `cycle`       | `cycles` until ended  | `cycles` | started # id  | ended + a year |
-| result | `result#<shard>`    | id            | `open#<topic>#<shard>` until discarded, folded, withdrawn or noted | | found # id | |
-| text   | `text#<topic>`      | hash          |                       |          |               |         |
-| run    | `run#<id>`          | `run`         |                       | `runs`   | started # id  | a year  |
-| alert  | `alerts`            | subject, cause |                      |          |               |         |
-| opened | `opened`            | topic         |                       |          |               |         |
-| slot   | `gate`              | number        |                       |          |               |         |
-| secret | `installation`      | `secret`      |                       |          |               |         |
+| item   | pk                  | sk             | open                  | listed   | at           | expires |
+|--------|---------------------|----------------|-----------------------|----------|--------------|---------|
+| topic  | `topics`            | slug           |                       |          |              |         |
+| cycle  | `cycle#<id>`        | `cycle`        | `cycles` until ended  | `cycles` | started # id | ended + a year |
+| result | `result#<shard>`    | id             | `open#<topic>` when its list is swept, until discarded, folded, withdrawn or noted | | found # id | |
+| list   | `found`             | topic, token   |                       |          |              |         |
+| text   | `text#<topic>`      | hash           |                       |          |              |         |
+| run    | `runs#<shard>`      | started # id   |                       |          |              | a year  |
+| alert  | `alerts`            | subject, cause |                       |          |              |         |
+| opened | `opened`            | topic          |                       |          |              |         |
+| silence | `silences`         | subject        |                       |          |              |         |
+| escalation | `escalations`   | id             | `escalations` until delivered | | raised # id  | raised + a year |
+| model  | `models`            | model          |                       |          |              |         |
+| sighting | `sightings`       | since # model  |                       |          |              | since + a year |
+| slot   | `gate`              | number         |                       |          |              |         |
+| demand | `gate`              | lane, number   |                       |          |              |         |
+| secret | `installation`      | `secret`       |                       |          |              |         |
 
 Indexes: `open` (open, at) and `listed` (listed, at), the keys of which stay the same until they go: a change of state
 writes the item alone. Times are whole microseconds since 1970. What no condition, order or update names is packed.
@@ -18,13 +24,23 @@ writes the item alone. Times are whole microseconds since 1970. What no conditio
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from wikikeeper.adapters.aws.dynamodb_table import Item, Key, Scalar
 from wikikeeper.adapters.aws.packing import pack, unpack
-from wikikeeper.models import Alert, Cycle, CycleState, Failure, Result, Run, TopicState, Value
+from wikikeeper.models import (
+    Alert,
+    Cycle,
+    CycleState,
+    Failure,
+    Result,
+    Run,
+    TopicState,
+    Value,
+)
 
 HISTORY = timedelta(days=365)
 """How long runs and ended cycles are kept: a year of notes can be asked why. Results are never forgotten: they are how a
@@ -38,18 +54,20 @@ UNFINISHED_CYCLES = frozenset({CycleState.OPEN, CycleState.DRAINING})
 RESULT_SHARDS = 16
 """Partitions of results. One takes 1,000 writes a second: thousands of judges at once don't fill them, and a listing of
 everything that ever was asks only 16."""
-OPEN_SHARDS = 4
-"""Of one topic's unfinished results: 4,000 new ones a second. Each listing asks all of them."""
+RUN_SHARDS = 4
+"""Partitions of runs: 4,000 calls a second, more than any model server takes. A listing merges all of them."""
 
-RUN, CYCLE = "run", "cycle"
-TOPICS, ALERTS, OPENED, CYCLES, RUNS = "topics", "alerts", "opened", "cycles", "runs"
+CYCLE = "cycle"
+TOPICS, ALERTS, OPENED, CYCLES, FOUND = "topics", "alerts", "opened", "cycles", "found"
+SILENCES, ESCALATIONS, MODELS, SIGHTINGS = "silences", "escalations", "models", "sightings"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _ABOUT = {"topic", "url", "canonical", "revision", "title", "origin", "published"}
 _PAGE = ("text_hash", "etag", "last_modified")
-_BETWEEN = "\x1f"
-"""Stands in no subject and no cause, and before every letter: so alerts sort by subject, then by cause."""
+BETWEEN = "\x1f"
+"""Stands in no subject, cause or slug, and before every letter: so alerts sort by subject, then by cause."""
+_WORD = re.compile(r"\w+", re.ASCII)
 
 
 def micros(at: datetime) -> int:
@@ -83,7 +101,7 @@ def _shard(name: str, shards: int) -> int:
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) % shards
 
 
-def _present(item: Mapping[str, Scalar | None]) -> Item:
+def present(item: Mapping[str, Scalar | None]) -> Item:
     return {name: value for name, value in item.items() if value is not None}
 
 
@@ -106,16 +124,29 @@ def result_partition(shard: int) -> str:
     return f"result#{shard:02}"
 
 
-def open_partition(topic: str, shard: int) -> str:
-    return f"open#{topic}#{shard}"
+def open_partition(topic: str) -> str:
+    return f"open#{topic}"
 
 
 def text_key(topic: str, text_hash: str) -> Key:
     return Key(f"text#{topic}", text_hash)
 
 
-def run_key(run: str) -> Key:
-    return Key(f"run#{run}", RUN)
+def run_key(run: str, started: datetime) -> Key:
+    return Key(run_partition(run_shard(run)), at(started, run))
+
+
+def run_shard(run: str) -> int:
+    return _shard(result_of(run), RUN_SHARDS)
+
+
+def run_partition(shard: int) -> str:
+    return f"runs#{shard}"
+
+
+def result_of(run: str) -> str:
+    """The result that a run was about: the part of its id that says so."""
+    return run.rpartition("-")[0]
 
 
 def alert_key(subject: str, cause: str) -> Key:
@@ -123,7 +154,7 @@ def alert_key(subject: str, cause: str) -> Key:
 
 
 def alert_prefix(subject: str) -> str:
-    return subject + _BETWEEN
+    return subject + BETWEEN
 
 
 def opened_key(topic: str) -> Key:
@@ -151,7 +182,7 @@ def topic_from(item: Item) -> TopicState:
 def cycle_item(cycle: Cycle) -> Item:
     key = cycle_key(cycle.id)
     unfinished = cycle.state in UNFINISHED_CYCLES
-    return _present(
+    return present(
         {
             "pk": key.pk,
             "sk": key.sk,
@@ -174,6 +205,7 @@ def cycle_item(cycle: Cycle) -> Item:
             "sent": cycle.sent,
             "cap": cycle.cap,
             "calls": cycle.calls,
+            "active": some_micros(cycle.active),
             "cap_reached": cycle.cap_reached,
             "fetched": cycle.fetched,
             "answered": cycle.answered,
@@ -184,6 +216,16 @@ def cycle_item(cycle: Cycle) -> Item:
 
 def problems(cycle: Cycle) -> bytes | None:
     return pack(json.dumps(cycle.problems, ensure_ascii=False)) if cycle.problems else None
+
+
+def call_mark(result: str, fence: int) -> str:
+    """The attribute of a cycle that holds when the call under this fence began.
+
+    Raises ValueError for an id that is no word: it could not be named in an update.
+    """
+    if not _WORD.fullmatch(result):
+        raise ValueError(f"result id {result!r} has other characters than letters, digits and underscores")
+    return f"call_{result}_{fence}"
 
 
 def cycle_from(item: Item) -> Cycle:
@@ -197,12 +239,13 @@ def cycle_from(item: Item) -> Cycle:
         fence=int(item["fence"]),
         ended=some_moment(item, "ended"),
         reason=_some_text(item, "reason"),
-        problems=tuple(_unpacked(item, "problems") or ()),
+        problems=tuple(unpacked(item, "problems") or ()),
         found=int(item["found"]),
         new=int(item["new"]),
         sent=int(item["sent"]),
         cap=int(item["cap"]),
         calls=int(item["calls"]),
+        active=some_moment(item, "active"),
         cap_reached=bool(item["cap_reached"]),
         fetched=bool(item["fetched"]),
         answered=bool(item["answered"]),
@@ -214,13 +257,12 @@ def cycle_from(item: Item) -> Cycle:
 
 
 def result_item(result: Result) -> Item:
-    """A new result. What changes later is written by the change that changes it."""
+    """A new result, which a list names. What changes later is written by the change that changes it."""
     key = result_key(result.id)
-    return _present(
+    return present(
         {
             "pk": key.pk,
             "sk": key.sk,
-            "open": open_partition(result.topic, _shard(result.id, OPEN_SHARDS)),
             "at": at(result.found, result.id),
             "topic": result.topic,
             "state": result.state,
@@ -228,6 +270,7 @@ def result_item(result: Result) -> Item:
             "fence": result.fence,
             "lease_until": some_micros(result.lease_until),
             "call_fence": result.call_fence,
+            "call_started": some_micros(result.call_started),
             "nonresponses": result.nonresponses,
             "attempts": result.attempts,
             "not_before": some_micros(result.not_before),
@@ -236,14 +279,14 @@ def result_item(result: Result) -> Item:
             "folded_into": result.folded_into,
             "noted": result.noted,
             "about": pack(result.model_dump_json(include=_ABOUT - {"topic"}, exclude_none=True)),
-            "page": known_page(result),
+            "page": _known_page(result),
             "failures": failures(result.failures),
             "verdict": packed(result.verdict),
         }
     )
 
 
-def known_page(result: Result) -> bytes | None:
+def _known_page(result: Result) -> bytes | None:
     """What is known of the page before a verdict: its title is still that of the find."""
     known = _known(result)
     return pack(json.dumps(known, ensure_ascii=False)) if known else None
@@ -274,7 +317,7 @@ def result_from(item: Item) -> Result:
     return Result.model_validate(
         {
             **json.loads(unpack(_bytes(item, "about"))),
-            **(_unpacked(item, "page") or {}),
+            **(unpacked(item, "page") or {}),
             "id": name,
             "topic": item["topic"],
             "found": moment(found),
@@ -283,6 +326,7 @@ def result_from(item: Item) -> Result:
             "fence": item["fence"],
             "lease_until": some_moment(item, "lease_until"),
             "call_fence": item.get("call_fence"),
+            "call_started": some_moment(item, "call_started"),
             "nonresponses": item["nonresponses"],
             "attempts": item["attempts"],
             "not_before": some_moment(item, "not_before"),
@@ -290,8 +334,8 @@ def result_from(item: Item) -> Result:
             "finished": some_moment(item, "finished"),
             "folded_into": item.get("folded_into"),
             "noted": item.get("noted"),
-            "failures": _unpacked(item, "failures") or (),
-            "verdict": _unpacked(item, "verdict"),
+            "failures": unpacked(item, "failures") or (),
+            "verdict": unpacked(item, "verdict"),
         }
     )
 
@@ -300,12 +344,10 @@ def result_from(item: Item) -> Result:
 
 
 def run_item(run: Run) -> Item:
-    key = run_key(run.id)
+    key = run_key(run.id, run.started)
     return {
         "pk": key.pk,
         "sk": key.sk,
-        "listed": RUNS,
-        "at": at(run.started, run.id),
         "topic": run.topic,
         "outcome": run.outcome,
         "expires": expiry(run.started),
@@ -314,7 +356,7 @@ def run_item(run: Run) -> Item:
 
 
 def run_from(item: Item) -> Run:
-    return Run.model_validate_json(unpack(_bytes(item, "body")))
+    return Run.model_validate_json(body_of(item))
 
 
 def alert_item(alert: Alert) -> Item:
@@ -323,7 +365,7 @@ def alert_item(alert: Alert) -> Item:
 
 
 def alert_from(item: Item) -> Alert:
-    return Alert.model_validate_json(unpack(_bytes(item, "body")))
+    return Alert.model_validate_json(body_of(item))
 
 
 # -- attributes
@@ -337,11 +379,15 @@ def _some_text(item: Item, name: str) -> str | None:
     return str(item[name]) if name in item else None
 
 
+def body_of(item: Item) -> str:
+    return unpack(_bytes(item, "body"))
+
+
 def _bytes(item: Item, name: str) -> bytes:
     data = item[name]
     assert isinstance(data, bytes)
     return data
 
 
-def _unpacked(item: Item, name: str) -> Any:  # noqa: ANN401 - JSON, checked by the model that it goes into
+def unpacked(item: Item, name: str) -> Any:  # noqa: ANN401 - JSON, checked by the model that it goes into
     return json.loads(unpack(_bytes(item, name))) if name in item else None

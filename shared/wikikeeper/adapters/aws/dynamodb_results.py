@@ -1,6 +1,6 @@
 """The run store's results: one URL of a topic in one revision each, from found to verdict.
 
- add ─▶ waiting ─ send (cycle) ─ claim (fence+1) ─▶ judging ─ begin_call (fence+1) ─ finish ─▶ kept, discarded, folded
+ add ─▶ waiting ─ send (cycle) ─ claim (fence+1) ─▶ judging ─ begin_call ─ finish ─▶ kept, discarded, folded
            ▲                                          │ │
            ├──────────── put_back (fence holds) ──────┘ │      settle: waiting ─▶ waiting, discarded, parked
            └──────────── free (lease ran out, fence+1) ─┘      retry: parked ─▶ waiting   withdraw: both ─▶ withdrawn
@@ -14,12 +14,10 @@ another result. Revisions are numbered without a gap, since each is opened on th
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from wikikeeper.adapters.aws.dynamodb_calls import HELD, Calls, claimed, held
 from wikikeeper.adapters.aws.dynamodb_items import (
     RESULT_SHARDS,
-    UNFINISHED_CYCLES,
-    cycle_key,
     failures,
-    known_page,
     micros,
     packed,
     page_data,
@@ -29,20 +27,15 @@ from wikikeeper.adapters.aws.dynamodb_items import (
     result_partition,
     some_micros,
 )
-from wikikeeper.adapters.aws.dynamodb_listing import OpenResults, items
-from wikikeeper.adapters.aws.dynamodb_table import Item, Key, Plus, Scalar, Table
-from wikikeeper.models import Claim, CycleState, Failure, Result, ResultState, Verdict
+from wikikeeper.adapters.aws.dynamodb_listing import items
+from wikikeeper.adapters.aws.dynamodb_table import Key, Plus, Scalar, Table
+from wikikeeper.adapters.aws.dynamodb_unfinished import Unfinished
+from wikikeeper.models import Claim, Failure, Result, ResultState, Verdict
 from wikikeeper.policy.identity import result_id
 
 _UNFINISHED = frozenset({ResultState.WAITING, ResultState.JUDGING, ResultState.PARKED})
 _JUDGED = frozenset({ResultState.KEPT, ResultState.DISCARDED, ResultState.FOLDED})
 _SETTLED = frozenset({ResultState.WAITING, ResultState.DISCARDED, ResultState.PARKED})
-
-_HELD = "#state = :held_state AND #fence = :held_fence"
-
-
-def _held(fence: int) -> dict[str, Scalar]:
-    return {"held_state": ResultState.JUDGING, "held_fence": fence}
 
 
 class Results:
@@ -50,7 +43,8 @@ class Results:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self.unfinished = OpenResults(table)
+        self.unfinished = Unfinished(table)
+        self.calls = Calls(table)
 
     # -- reading
 
@@ -74,13 +68,13 @@ class Results:
         return below
 
     def results(self, *, topic: str | None = None, states: frozenset[ResultState] | None = None) -> Iterator[Result]:
-        """What is unfinished is found by its index. The rest is history, which only a person asks for: all its places
+        """What is unfinished is found by its lists. The rest is history, which only a person asks for: all its places
         are read, and put in order in memory, 200 bytes for each, so that no write has to pay for an index of it.
         """
         if states is not None and states <= _UNFINISHED:
             found = self.unfinished.listed(topic) if states else iter(())
         else:
-            found = items(self.table, iter(self._everything(topic)))
+            found = items(self.table, (key for _, key in self._everything(topic)))
         for result in map(result_from, found):
             if states is None or result.state in states:
                 yield result
@@ -110,11 +104,16 @@ class Results:
     # -- on the way to a verdict
 
     def add_result(self, result: Result) -> bool:
-        self.unfinished.announce(result.topic)
-        if not self.table.put_new(result_item(result)):
-            return False
-        self.unfinished.added(result)
-        return True
+        return bool(self._add(None, [result]))
+
+    def add_results(self, cycle: str | None, results: Sequence[Result]) -> list[Result]:
+        return self._add(cycle, results)
+
+    def _add(self, cycle: str | None, results: Sequence[Result]) -> list[Result]:
+        lists = self.unfinished.name(cycle, results)
+        new = [result for result in results if self.table.put_new(result_item(result))]
+        self.unfinished.put(lists, new)
+        return new
 
     def send_result(self, result: str, cycle: str, *, instead_of: str | None) -> bool:
         when, values = "#state = :waiting", {"waiting": str(ResultState.WAITING)}
@@ -126,7 +125,7 @@ class Results:
         return self.table.change(result_key(result), {"cycle": cycle}, when, values) is not None
 
     def claim(self, result: str, cycle: str, now: datetime, until: datetime) -> Claim | None:
-        return _claimed(
+        return claimed(
             self.table.change(
                 result_key(result),
                 {"state": ResultState.JUDGING, "fence": Plus(1), "lease_until": micros(until)},
@@ -135,51 +134,11 @@ class Results:
             )
         )
 
-    def begin_call(self, claim: Claim, cycle: str, until: datetime, *, text_hash: str | None = None) -> Claim | None:
-        # Two items, so two writes; a transaction would cost twice as much for each call.
-        #
-        # look at the cycle ── renew the claim, call_fence = fence ── count ── the call may begin
-        #      │ cap reached, not running     │ lost: None       │      │ refused meanwhile: the claim as it was; None
-        #      └ None, nothing was written                       │
-        #                                                        └ a crash: the reaper writes a `lost` run for a call
-        # that may not have been counted. The other order would leave a counted call without a run, and "every counted
-        # call has its run" is what people who ask why rely on.
-        item = self.table.get(cycle_key(cycle))
-        if item is None or CycleState(str(item["state"])) not in UNFINISHED_CYCLES or item["calls"] >= item["cap"]:  # type: ignore[operator]
-            return None
-        key, renewed = result_key(claim.result.id), claim.fence + 1
-        changes: dict[str, Scalar | Plus | None] = {
-            "fence": renewed,
-            "call_fence": renewed,
-            "lease_until": micros(until),
-        }
-        if (page := page_data(claim.result, {"text_hash": text_hash})) is not None:
-            changes["page"] = page
-        begun = self.table.change(key, changes, _HELD, _held(claim.fence))
-        if begun is None:
-            return None
-        counted = self.table.change(
-            cycle_key(cycle),
-            {"calls": Plus(1)},
-            "#state IN (:open, :draining) AND #calls < #cap",
-            {"open": CycleState.OPEN, "draining": CycleState.DRAINING},
-        )
-        if counted is not None:
-            return _claimed(begun)
-        # Nobody but the holder of the claim ever saw this fence, so it can be given out again.
-        before = claim.result
-        self.table.change(
-            key,
-            {
-                "fence": claim.fence,
-                "call_fence": before.call_fence,
-                "lease_until": micros(claim.until),
-                "page": known_page(before),
-            },
-            _HELD,
-            _held(renewed),
-        )
-        return None
+    def begin_call(self, claim: Claim, cycle: str, now: datetime, until: datetime) -> Claim | None:
+        return self.calls.begin(claim, cycle, now, until)
+
+    def call_begun(self, result: Result) -> datetime | None:
+        return self.calls.begun(result)
 
     def finish(
         self,
@@ -210,11 +169,9 @@ class Results:
             changes["page"] = page
         if state is not ResultState.KEPT:
             changes["open"] = None
-        if self.table.change(result_key(claim.result.id), changes, _HELD, _held(claim.fence)) is None:
-            return False
-        if state is not ResultState.KEPT:
-            self.unfinished.done(claim.result)
-        return True
+        finished = self.table.change(result_key(claim.result.id), changes, HELD, held(claim.fence))
+        self.calls.ended(claim)
+        return finished is not None
 
     def put_back(
         self,
@@ -234,10 +191,14 @@ class Results:
             changes["cycle"] = None
         if failure is not None:
             # Only who holds the claim adds to them, so those that it was given are all there are.
-            changes["failures"] = failures((*claim.result.failures, failure))
-        return self.table.change(result_key(claim.result.id), changes, _HELD, _held(claim.fence)) is not None
+            changes |= {"failures": failures((*claim.result.failures, failure)), "nonresponses": 0}
+        put_back = self.table.change(result_key(claim.result.id), changes, HELD, held(claim.fence))
+        self.calls.ended(claim)
+        return put_back is not None
 
-    def free(self, result: str, fence: int, now: datetime, *, stay_in_cycle: bool) -> bool:
+    def free(
+        self, result: str, fence: int, now: datetime, *, stay_in_cycle: bool, called: datetime | None = None
+    ) -> bool:
         changes: dict[str, Scalar | Plus | None] = {
             "state": ResultState.WAITING,
             "fence": Plus(1),
@@ -246,8 +207,29 @@ class Results:
         }
         if not stay_in_cycle:
             changes["cycle"] = None
-        expired = _held(fence) | {"now": micros(now)}
-        return self.table.change(result_key(result), changes, f"{_HELD} AND #lease_until <= :now", expired) is not None
+        if called is not None:
+            changes |= {"call_fence": fence, "call_started": micros(called)}
+        expired = held(fence) | {"now": micros(now)}
+        return self.table.change(result_key(result), changes, f"{HELD} AND #lease_until <= :now", expired) is not None
+
+    def give_up(
+        self, result: str, fence: int, now: datetime, *, failure: Failure, called: datetime | None = None
+    ) -> bool:
+        before = self.result(result)
+        if before is None:
+            return False
+        changes: dict[str, Scalar | Plus | None] = {
+            "state": ResultState.PARKED,
+            "fence": Plus(1),
+            "lease_until": None,
+            "cycle": None,
+            # Only who holds the claim adds to them, and the fence says that nobody did.
+            "failures": failures((*before.failures, failure)),
+        }
+        if called is not None:
+            changes |= {"call_fence": fence, "call_started": micros(called)}
+        expired = held(fence) | {"now": micros(now)}
+        return self.table.change(result_key(result), changes, f"{HELD} AND #lease_until <= :now", expired) is not None
 
     # -- beside a verdict
 
@@ -317,11 +299,3 @@ class Results:
                 "#state = :kept AND attribute_not_exists(#noted)",
                 {"kept": ResultState.KEPT},
             )
-
-
-def _claimed(item: Item | None) -> Claim | None:
-    if item is None:
-        return None
-    result = result_from(item)
-    assert result.lease_until is not None  # every change to `judging` sets it
-    return Claim(result=result, fence=result.fence, until=result.lease_until)

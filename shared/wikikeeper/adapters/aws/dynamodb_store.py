@@ -6,19 +6,22 @@ Every change is one conditional write of one item; the table of items is in `dyn
 |--------------------------------------------|--------------------------------------------------------------------|
 | one topic, cycle, result, text, run        | GetItem, consistent                                                |
 | the newest revision of a URL               | GetItem of the ids of revision 1, 2, 4, ...                        |
-| all topics, all alerts                     | Query of their partition                                           |
-| unfinished results of a topic, or of all   | Query of `open`, four partitions a topic; then BatchGetItem        |
+| all topics, alerts, escalations            | Query of their partition                                           |
+| undelivered escalations                    | Query of `open`, partition `escalations`; then BatchGetItem        |
+| unfinished results of a topic, or of all   | Query of `found`, and of `open` for what older cycles left; then BatchGetItem |
 | kept and not noted                         | the same                                                           |
 | unfinished cycles                          | Query of `open`, partition `cycles`; then BatchGetItem             |
-| cycles, runs, newest first                 | Query of `listed`, backwards, topic and outcome filtered there     |
+| cycles, newest first                       | Query of `listed`, backwards, topic filtered there                 |
+| runs, newest first                         | Query of their four partitions, backwards, merged                  |
+| a run whose start is not known             | Query of its partition from when its result was found              |
 | every result there ever was (verify, what-if) | Query of the 16 partitions of results, sorted in memory         |
-
-`listed` has one partition for all cycles and one for all runs: 1,000 calls a second, more than any model server takes.
 
 Write units of one judged result, when each item is below a kilobyte:
 
-    put 1 + `open` 1, sent 1, claimed 1, text claimed 1, call begun 1 + counted 1, run 1 + `listed` 1,
-    discarded 1 + `open` 1, or kept 1 and later noted 1 + `open` 1
+    put 1, claimed 1, text claimed 1, call counted 1, run 1, discarded 1, or kept 1 and later noted 1
+
+and a hundredth for the list that names it. Over the cap, or failed, it is sent again in a later cycle: 1 more; and what
+its cycle left unfinished has an entry in `open`: 1 when it comes, which is a write of the item as well, and 1 when it goes.
 """
 
 from collections.abc import Iterator
@@ -27,27 +30,33 @@ from datetime import datetime
 from wikikeeper.adapters.aws.dynamodb_cycles import Cycles
 from wikikeeper.adapters.aws.dynamodb_items import (
     ALERTS,
-    RUNS,
+    RUN_SHARDS,
     alert_from,
     alert_item,
     alert_prefix,
+    at,
+    result_of,
     run_from,
     run_item,
     run_key,
+    run_partition,
+    run_shard,
     text_key,
 )
-from wikikeeper.adapters.aws.dynamodb_listing import LISTED, entries, items
+from wikikeeper.adapters.aws.dynamodb_listing import newest_first
 from wikikeeper.adapters.aws.dynamodb_results import Results
+from wikikeeper.adapters.aws.dynamodb_silence import Silences
 from wikikeeper.adapters.aws.dynamodb_table import Key, Table
 from wikikeeper.adapters.aws.dynamodb_topics import Topics
 from wikikeeper.adapters.aws.s3_pages import S3Pages
 from wikikeeper.models import Alert, Run, RunOutcome, StoredPage
 
 
-class DynamoRunStore(Topics, Cycles, Results):
+class DynamoRunStore(Topics, Cycles, Results, Silences):
     """`RunStore` on DynamoDB and S3. Threads may share one. Clients belong to who made them."""
 
     def __init__(self, table: Table, pages: S3Pages) -> None:
+        Cycles.__init__(self, table)
         Results.__init__(self, table)
         self._pages = pages
 
@@ -77,17 +86,46 @@ class DynamoRunStore(Topics, Cycles, Results):
             return False
         late = run_item(run.model_copy(update={"outcome": "superseded"}))
         changes = {name: value for name, value in late.items() if name not in {"pk", "sk"}}
-        return self.table.change(run_key(run.id), changes, "#outcome = :lost", {"lost": "lost"}) is not None
+        return (
+            self.table.change(run_key(run.id, run.started), changes, "#outcome = :lost", {"lost": "lost"}) is not None
+        )
 
-    def run(self, run: str) -> Run | None:
-        item = self.table.get(run_key(run))
+    def supersede_run(self, run: str, started: datetime) -> None:
+        known = self.run(run, started)
+        if known is not None:
+            late = run_item(known.model_copy(update={"outcome": "superseded"}))
+            changes = {name: late[name] for name in ("outcome", "body")}
+            self.table.change(run_key(run, started), changes, "#outcome = :answered", {"answered": "answered"})
+
+    def run(self, run: str, started: datetime | None = None) -> Run | None:
+        key = run_key(run, started) if started is not None else self._searched(run)
+        item = None if key is None else self.table.get(key)
         return None if item is None else run_from(item)
+
+    def _searched(self, run: str) -> Key | None:
+        """Where a run lies: its partition is known, and it began after its result was found."""
+        about = result_of(run)
+        if not about:
+            return None  # no run has such an id
+        result = self.result(about)
+        partition, ends = run_partition(run_shard(run)), f"#{run}"
+        where, values = "#pk = :partition", {"partition": partition}
+        if result is not None:
+            where, values = f"{where} AND #sk >= :found", {**values, "found": at(result.found, "")}
+        return next(
+            (
+                Key(partition, str(item["sk"]))
+                for item in self.table.query(where, values, only=("sk",))
+                if str(item["sk"]).endswith(ends)
+            ),
+            None,
+        )
 
     def runs(self, *, topic: str | None = None, outcome: RunOutcome | None = None) -> Iterator[Run]:
         values = {name: value for name, value in (("topic", topic), ("outcome", outcome)) if value is not None}
         keeping = " AND ".join(f"#{name} = :{name}" for name in values) or None
-        listed = entries(self.table, LISTED, RUNS, keeping=keeping, values=values, newest_first=True)
-        return map(run_from, items(self.table, listed))
+        partitions = [run_partition(shard) for shard in range(RUN_SHARDS)]
+        return map(run_from, newest_first(self.table, partitions, keeping=keeping, values=values))
 
     # -- alerts
 
@@ -105,8 +143,11 @@ class DynamoRunStore(Topics, Cycles, Results):
 
     # -- history
 
-    def purge(self, now: datetime) -> int:  # noqa: ARG002 - DynamoDB and S3 look at the clock themselves
-        """Nothing is left to do here: the table's TTL and the bucket's lifecycle rule delete what is over, for free."""
+    def purge(self, now: datetime) -> int:
+        """Sweeps the lists of what cycles found. Of history nothing is left to do here: the table's TTL and the bucket's
+        lifecycle rule delete what is over, for free.
+        """
+        self.unfinished.sweep(now)
         return 0
 
     def close(self) -> None:

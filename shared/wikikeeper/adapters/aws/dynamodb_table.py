@@ -5,14 +5,15 @@ A conditional write that is sent again after a lost answer finds its own work an
     write ── applied ── answer lost ── sent again ── condition fails ── read: our mark? ──▶ it was us, it holds
                                                                           └ no ──▶ somebody else was first
 
-So every write leaves a mark of its own on the item. It is read only when a request was really sent twice.
+So every write leaves a mark of its own on the item. It is read only when a request was really sent twice. Where others
+write the same item all the time, a mark would not last that long: there an attribute of the change's own shows it.
 """
 
 import random
 import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ BATCH_PAUSE = 0.1
 """Seconds before asking again for what was throttled; doubled each time."""
 
 _NAME = re.compile(r"#(\w+)")
-_ONCE = "(attribute_not_exists(#mark) OR #mark <> :mark)"
+_ONCE = "(attribute_not_exists(#mark) OR #mark <> :set_mark)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Table:
                     ConditionExpression="attribute_not_exists(pk)",
                 )
         except ClientError as error:
-            return self._ours_after_all(error, key, mark) is not None
+            return self._ours_after_all(error, key, "mark", mark) is not None
         return True
 
     def change(
@@ -85,14 +86,23 @@ class Table:
         changes: Mapping[str, Scalar | Plus | None],
         when: str | None = None,
         values: Mapping[str, Scalar] | None = None,
+        *,
+        shown_by: str | None = None,
     ) -> Item | None:
         """Set attributes, or remove those that are given as None. Makes the item if `when` allows that.
 
         `when` is a condition with names as `#name` and the `values` as `:name`. Returns the item as it is then.
-        None: the condition did not hold.
+        None: the condition did not hold. `shown_by` names one of the attributes, if no other change sets it to the same
+        and `when` refuses to set it again.
         """
-        mark = _mark()
-        sets, removes, bound = ["#mark = :mark"], [], {":mark": _attribute(mark)}
+        if shown_by is None:
+            shown_by, changes = "mark", {**changes, "mark": _mark()}
+            if any(isinstance(change, Plus) for change in changes.values()):
+                # Adding is the one change that a second try of a request would repeat.
+                when = _ONCE if when is None else f"({when}) AND {_ONCE}"
+        sets: list[str] = []
+        removes: list[str] = []
+        bound: dict[str, AttributeValueTypeDef] = {}
         for name, change in changes.items():
             if change is None:
                 removes.append(f"#{name}")
@@ -104,9 +114,6 @@ class Table:
                 bound[f":set_{name}"] = _attribute(change)
         bound |= {f":{name}": _attribute(value) for name, value in (values or {}).items()}
         update = f"SET {', '.join(sets)}" + (f" REMOVE {', '.join(removes)}" if removes else "")
-        if any(isinstance(change, Plus) for change in changes.values()):
-            # Adding is the one change that a second try of a request would repeat.
-            when = _ONCE if when is None else f"({when}) AND {_ONCE}"
         condition: dict[str, Any] = {} if when is None else {"ConditionExpression": when}
         try:
             with explaining(self.name):
@@ -120,7 +127,7 @@ class Table:
                     **condition,
                 )
         except ClientError as error:
-            return self._ours_after_all(error, key, mark)
+            return self._ours_after_all(error, key, shown_by, changes[shown_by])
         return _item(answer["Attributes"])
 
     def delete(self, key: Key) -> None:
@@ -137,8 +144,11 @@ class Table:
         only: Sequence[str] = (),
         newest_first: bool = False,
         page: int | None = None,
+        heard: Callable[[Mapping[str, str]], None] | None = None,
     ) -> Iterator[Item]:
         """Items in the order of their sort keys. `keeping` filters, `only` names the attributes that are wanted.
+
+        `heard` is given the headers of each answer.
 
         Of the base table the answer is consistent.
         """
@@ -163,6 +173,8 @@ class Table:
         while True:
             with explaining(self.name):
                 answer = self._client.query(**asked)
+            if heard is not None:
+                heard(answer["ResponseMetadata"]["HTTPHeaders"])
             yield from map(_item, answer["Items"])
             if "LastEvaluatedKey" not in answer:
                 return
@@ -189,14 +201,14 @@ class Table:
             raise NotNow("throttled", detail=f"table {self.name}")
         return [found[key] for key in keys if key in found]
 
-    def _ours_after_all(self, error: ClientError, key: Key, mark: bytes) -> Item | None:
+    def _ours_after_all(self, error: ClientError, key: Key, shown_by: str, ours: Scalar | Plus | None) -> Item | None:
         """What a refused condition means. Raises the error if it is another."""
         if code(error) != "ConditionalCheckFailedException":
             raise error
         if not retried(error):
             return None
         item = self.get(key)
-        return item if item is not None and item.get("mark") == mark else None
+        return item if item is not None and item.get(shown_by) == ours else None
 
 
 def _mark() -> bytes:

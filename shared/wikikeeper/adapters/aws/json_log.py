@@ -1,15 +1,19 @@
-"""What workflows report, as lines of JSON for CloudWatch: ids, counts and causes; never a page, a brief or a secret."""
+"""What workflows report, as lines of JSON for CloudWatch: ids, counts and causes; never a page, a brief or a secret.
 
-import json
+Powertools writes the lines. What may stand in one is decided here.
+"""
+
+import logging
 import re
-import sys
-from datetime import UTC, datetime
+from itertools import count
 from typing import TextIO
+
+from aws_lambda_powertools import Logger
 
 SHOWN = frozenset(
     {
         "attempts", "cap_reached", "cause", "command", "count", "cycle", "entries", "fence", "into", "kept", "kind",
-        "mend", "message", "note", "outcome", "reason", "request", "result", "run", "seconds", "sent", "subject", "topic",
+        "mend", "message_id", "note", "outcome", "reason", "request", "result", "run", "seconds", "sent", "subject", "topic",
         "until", "where",
     }
 )  # fmt: skip
@@ -18,6 +22,7 @@ _PROBLEM = re.compile(r"[a-z_]+(:[a-z0-9_]+)?(?=:|$)")
 """The closed words that a problem begins with. What follows them is text from outside."""
 LONGEST = 200
 """Characters of one value: longer than any id."""
+_NUMBERS = count(1)
 
 
 class JsonLog:
@@ -25,8 +30,17 @@ class JsonLog:
 
     def __init__(self, stream: TextIO | None = None, **always: str) -> None:
         """`always` stands in each line. The stream is standard output, which Lambda collects."""
-        self._stream = stream
-        self._always = always
+        self._logger = Logger(
+            service=f"wikikeeper-{next(_NUMBERS)}",  # loggers of one name would share their stream and what stands always
+            level=logging.INFO,
+            stream=stream,
+            utc=True,
+            use_rfc3339=True,
+            location=None,  # always the same
+            xray_trace_id=None,
+        )
+        self._logger.remove_keys(["service"])
+        self._logger.append_keys(**always)
 
     def event(self, name: str, **fields: object) -> None:
         shown = {field: _plain(value) for field, value in fields.items() if field in SHOWN}
@@ -34,12 +48,8 @@ class JsonLog:
             words = _PROBLEM.match(str(fields["problem"]))
             shown["problem"] = words[0] if words else "other"
         left_out = sorted(fields.keys() - SHOWN - {"problem"})
-        line: dict[str, object] = {"time": datetime.now(UTC).isoformat(), "event": name, **self._always, **shown}
-        if left_out:
-            line["left_out"] = left_out
-        stream = self._stream or sys.stdout
-        stream.write(json.dumps(line, ensure_ascii=False) + "\n")
-        stream.flush()
+        # No message: a line is its event's name and fields, by which the template's filters count.
+        self._logger.info(None, extra={"event": name, **shown, "left_out": left_out or None})
 
 
 def _plain(value: object) -> str | int | float | bool | None:

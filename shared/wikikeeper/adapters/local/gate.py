@@ -1,145 +1,123 @@
-"""The gate of one machine: permits as rows of the run store, shared by all its processes.
+"""The gate of one machine: slots and demands as rows of the run store, shared by all its processes.
 
- thread 1 ─ acquire ─ holds slot 0 ─────────────── release ─┐
- thread 2 ─ acquire ─ first in line, tries and waits ───────┴▶ tries, holds slot 0 with fence + 1
- thread 3 ─ acquire ─ second in line, waits ──────────────────▶ first in line now
+Slots are not flushed to disk: when the power fails, their holders are gone as well. So a lease costs a fraction of a
+millisecond, where a flush would cost several, twice per lease. All processes go by the one clock of their machine.
 
-Only the first in line of a process asks the store: at once when this process releases, and every now and then for what
-other processes release and for permits that ran out. A holder that dies gives nothing back; its permit ends by itself,
-and its late release finds another fence. Among the threads of a process it is first come, first served; among
-processes it is chance.
-
-Permits are not flushed to disk: when the power fails, their holders are gone as well. So a permit costs a fraction of a
-millisecond, where a flush would cost several, twice per call.
+`adapters.gate_line` is who waits and who is handed what; here is only what is asked of the file.
 """
 
-import random
 import sqlite3
-import threading
-import time
-from collections import deque
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from wikikeeper.adapters.gate_line import DEFAULTS, GateLine
+from wikikeeper.adapters.gate_slots import Pace, View
 from wikikeeper.adapters.local.clock import utc_now
 from wikikeeper.adapters.local.sqlite_database import Database
 from wikikeeper.adapters.local.sqlite_rows import micros, moment
-from wikikeeper.models import Lane, Permit, Wait
+from wikikeeper.models import Lane
+from wikikeeper.policy.gate import Demand
 
-POLL_FIRST = 0.02
-"""Seconds to the first look for what other processes released: a twentieth of a quick call."""
-POLL_SLOWEST = 0.25
-"""Seconds between looks after a while: a slot stands empty that long at most, and a look costs some 20 µs."""
-POLL_GROWTH = 1.5
-"""Reaches the slowest after seven looks, some 0.6 s."""
+PACE = Pace(
+    first=0.01,  # a look takes some 40 µs and no lock; a slot stands empty for half of this, a hundredth of a quick call
+    next=0.02,
+    others=0.1,
+    demand_after=0,  # a write takes a fifth of a millisecond, of one who has nothing else to do
+    demand_again=0.25,
+    demand_lasts=1,  # so long a dead waiter holds up others; one that a busy machine keeps from its turn loses its place
+    view_lasts=0,
+)
 
 
-class SqliteGate:
+class SqliteGate(GateLine):
     """`Gate` on one machine: at most `limit` live permits over all processes that use the same file and limit.
 
     Where the limit was lowered, permits given out before count against it until they end. `now` is the clock that
-    permits end by; it must be the same for all processes. Waiting itself is by the monotonic clock.
+    permits end by; it must be the same for all processes.
     """
 
-    def __init__(self, database: Database, limit: int, now: Callable[[], datetime] = utc_now) -> None:
+    def __init__(
+        self,
+        database: Database,
+        limit: int,
+        now: Callable[[], datetime] = utc_now,
+        *,
+        calls_per_permit: int = DEFAULTS.calls_per_permit,
+        max_wait: timedelta = timedelta(seconds=DEFAULTS.max_wait),
+        pace: Pace = PACE,
+    ) -> None:
+        slots = SqliteSlots(database, now)
+        super().__init__(slots, pace, limit, calls_per_permit=calls_per_permit, max_wait=max_wait)
+
+
+class SqliteSlots:
+    """`Slots` in the tables `slots` and `demands`."""
+
+    def __init__(self, database: Database, now: Callable[[], datetime] = utc_now) -> None:
         self._database = database
-        self._limit = limit
-        self._now = now
-        self._turn = threading.Condition()
-        self._line: deque[object] = deque()
-        self._released = 0
+        self.now = now
 
-    def acquire(self, lane: Lane, holder: str, ttl: timedelta, patience: timedelta) -> Permit | Wait:
-        """The hint of a `Wait` is the time to the end of the permit that ends first, unless it is released before."""
-        last = time.monotonic() + patience.total_seconds()
-        me = object()
-        with self._turn:
-            self._line.append(me)
-        try:
-            return self._wait_in_line(me, lane, holder, ttl, last)
-        finally:
-            with self._turn:
-                self._line.remove(me)
-                self._turn.notify_all()
+    def look(self, who: str) -> View:
+        at = self.now()
+        rows = self._database.read(
+            """SELECT slot, until, NULL AS lane, NULL AS who FROM slots WHERE holder IS NOT NULL AND until > ?
+            UNION ALL SELECT NULL, since, lane, who FROM demands WHERE until > ? AND who != ?""",
+            (micros(at), micros(at), who),
+        )
+        return View(
+            at,
+            {row["slot"]: moment(row["until"]) for row in rows if row["slot"] is not None},
+            tuple(Demand(Lane(row["lane"]), moment(row["until"]), row["who"]) for row in rows if row["slot"] is None),
+        )
 
-    def renew(self, permit: Permit, ttl: timedelta) -> Permit | None:
-        now = self._now()
-        held = self._database.change(
+    def take(self, slot: int, holder: str, lane: Lane, until: datetime, fences: int) -> int | None:
+        rows = self._database.write(
+            # A slot is made once and then only changes hands, so its fence never starts again.
+            lambda connection: connection.execute(
+                """INSERT INTO slots (slot, fence, holder, lane, until) VALUES (:slot, :fences, :holder, :lane, :until)
+                ON CONFLICT (slot) DO UPDATE SET fence = fence + :fences, holder = :holder, lane = :lane, until = :until
+                    WHERE holder IS NULL OR slots.until <= :now
+                RETURNING fence""",
+                {
+                    "slot": slot,
+                    "fences": fences,
+                    "holder": holder,
+                    "lane": lane,
+                    "until": micros(until),
+                    "now": micros(self.now()),
+                },
+            ).fetchall(),
+            durable=False,
+        )
+        return int(rows[0]["fence"]) if rows else None
+
+    def extend(self, slot: int, fence: int, until: datetime) -> bool:
+        return self._database.change(
             "UPDATE slots SET until = ? WHERE slot = ? AND fence = ? AND holder IS NOT NULL AND until > ?",
-            (micros(now + ttl), permit.slot, permit.fence, micros(now)),
+            (micros(until), slot, fence, micros(self.now())),
             durable=False,
         )
-        return permit.model_copy(update={"until": now + ttl}) if held else None
 
-    def release(self, permit: Permit) -> bool:
-        held = self._database.change(
+    def give_back(self, slot: int, fence: int) -> bool:
+        return self._database.change(
             "UPDATE slots SET holder = NULL, lane = NULL WHERE slot = ? AND fence = ? AND holder IS NOT NULL AND until > ?",
-            (permit.slot, permit.fence, micros(self._now())),
+            (slot, fence, micros(self.now())),
             durable=False,
         )
-        with self._turn:
-            self._released += 1
-            self._turn.notify_all()
-        return held
+
+    def want(self, who: str, lane: Lane, since: datetime, until: datetime) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute("DELETE FROM demands WHERE until <= ?", (micros(self.now()),))
+            connection.execute(
+                "INSERT OR REPLACE INTO demands (lane, who, since, until) VALUES (?, ?, ?, ?)",
+                (lane, who, micros(since), micros(until)),
+            )
+
+        self._database.write(work, durable=False)
+
+    def unwant(self, who: str, lane: Lane) -> None:
+        self._database.change("DELETE FROM demands WHERE lane = ? AND who = ?", (lane, who), durable=False)
 
     def free_all(self) -> None:
         self._database.change("UPDATE slots SET holder = NULL, lane = NULL WHERE holder IS NOT NULL", durable=False)
-
-    def _wait_in_line(self, me: object, lane: Lane, holder: str, ttl: timedelta, last: float) -> Permit | Wait:
-        interval = POLL_FIRST
-        while True:
-            with self._turn:
-                first = self._line[0] is me
-                seen = self._released
-            # A look takes no lock on the file; only a slot that looks free is worth a write.
-            if first and self._free_at() is None:
-                permit = self._take(lane, holder, ttl)
-                if permit is not None:
-                    return permit
-            left = last - time.monotonic()
-            if left <= 0:
-                return Wait(hint=self._hint())
-            with self._turn:
-                if first:
-                    # Jitter keeps processes from looking in step.
-                    pause = interval * random.uniform(0.5, 1)  # noqa: S311 - no secret
-                    if self._released == seen:
-                        self._turn.wait(min(pause, left))
-                    interval = POLL_FIRST if self._released != seen else min(interval * POLL_GROWTH, POLL_SLOWEST)
-                else:
-                    self._turn.wait_for(lambda: self._line[0] is me, left)
-
-    def _free_at(self) -> datetime | None:
-        """None: a slot is free now. Otherwise when the first permit runs out."""
-        row = self._database.read(
-            "SELECT count(*) AS live, min(until) AS soonest FROM slots WHERE holder IS NOT NULL AND until > ?",
-            (micros(self._now()),),
-        )[0]
-        return None if row["live"] < self._limit else moment(row["soonest"])
-
-    def _hint(self) -> timedelta:
-        # A slot that is free just now belongs to the first in line; a moment later there may be another.
-        soonest = timedelta(seconds=POLL_SLOWEST)
-        free_at = self._free_at()
-        return soonest if free_at is None else max(free_at - self._now(), soonest)
-
-    def _take(self, lane: Lane, holder: str, ttl: timedelta) -> Permit | None:
-        def work(connection: sqlite3.Connection) -> Permit | None:
-            now = self._now()
-            taken = connection.execute(
-                "SELECT slot FROM slots WHERE holder IS NOT NULL AND until > ?", (micros(now),)
-            ).fetchall()
-            if len(taken) >= self._limit:
-                return None
-            slot = min(set(range(self._limit)) - {row["slot"] for row in taken})
-            # A slot is made once and then only changes hands, so its fence never starts again.
-            row = connection.execute(
-                """INSERT INTO slots (slot, fence, holder, lane, until) VALUES (?, 1, ?, ?, ?)
-                ON CONFLICT (slot) DO UPDATE SET fence = fence + 1, holder = excluded.holder, lane = excluded.lane,
-                    until = excluded.until
-                RETURNING fence""",
-                (slot, holder, lane, micros(now + ttl)),
-            ).fetchall()[0]
-            return Permit(slot=slot, holder=holder, lane=lane, fence=row["fence"], until=now + ttl)
-
-        return self._database.write(work, durable=False)
+        self._database.change("DELETE FROM demands", durable=False)

@@ -34,6 +34,13 @@ _JUDGED = frozenset({ResultState.KEPT, ResultState.DISCARDED, ResultState.FOLDED
 _SETTLED = frozenset({ResultState.WAITING, ResultState.DISCARDED, ResultState.PARKED})
 
 
+_ADDED = """CASE
+    WHEN :failure IS NULL THEN failures
+    WHEN json_array_length(failures) < :kept THEN json_insert(failures, '$[#]', json(:failure))
+    ELSE json_insert(json_remove(failures, '$[0]'), '$[#]', json(:failure)) END"""
+"""The newest failures with one more."""
+
+
 class Results:
     """The part of `RunStore` about results."""
 
@@ -77,6 +84,17 @@ class Results:
         row = result_row(result)
         return self.database.change(insert("results", row) + " ON CONFLICT DO NOTHING", row)
 
+    def add_results(self, cycle: str | None, results: Sequence[Result]) -> list[Result]:  # noqa: ARG002 - what waits has an index
+        def work(connection: sqlite3.Connection) -> list[Result]:
+            rows = [(result, result_row(result)) for result in results]
+            return [
+                result
+                for result, row in rows
+                if connection.execute(insert("results", row) + " ON CONFLICT DO NOTHING", row).rowcount
+            ]
+
+        return self.database.write(work)
+
     def send_result(self, result: str, cycle: str, *, instead_of: str | None) -> bool:
         return self.database.change(
             "UPDATE results SET cycle = ? WHERE id = ? AND state = 'waiting' AND cycle IS ?",
@@ -96,23 +114,30 @@ class Results:
 
         return self.database.write(work)
 
-    def begin_call(self, claim: Claim, cycle: str, until: datetime, *, text_hash: str | None = None) -> Claim | None:
+    def begin_call(self, claim: Claim, cycle: str, now: datetime, until: datetime) -> Claim | None:
         def work(connection: sqlite3.Connection) -> Claim | None:
             renewed = _claimed(
                 connection.execute(
-                    """UPDATE results SET fence = fence + 1, call_fence = fence + 1, lease_until = ?, text_hash = coalesce(?, text_hash)
+                    """UPDATE results SET fence = fence + 1, call_fence = fence + 1, call_started = ?, lease_until = ?
                     WHERE id = ? AND state = 'judging' AND fence = ? AND EXISTS (
                         SELECT 1 FROM cycles WHERE id = ? AND state IN ('open', 'draining') AND calls < cap)
                     RETURNING *""",
-                    (micros(until), text_hash, claim.result.id, claim.fence, cycle),
+                    (micros(now), micros(until), claim.result.id, claim.fence, cycle),
                 )
             )
             # Both in one transaction of the only writer: the count above cannot have moved.
-            if renewed is not None:
-                connection.execute("UPDATE cycles SET calls = calls + 1 WHERE id = ?", (cycle,))
-            return renewed
+            if renewed is None:
+                return None
+            connection.execute(
+                "UPDATE cycles SET calls = calls + 1, active = max(coalesce(active, 0), ?) WHERE id = ?",
+                (micros(now), cycle),
+            )
+            return renewed.model_copy(update={"called": now})
 
         return self.database.write(work)
+
+    def call_begun(self, result: Result) -> datetime | None:
+        return result.call_started if result.call_fence == result.fence else None
 
     def finish(
         self,
@@ -167,22 +192,48 @@ class Results:
             "kept": FAILURES_KEPT,
         }
         return self.database.change(
-            """UPDATE results SET state = 'waiting', lease_until = NULL, not_before = :not_before,
-                cycle = iif(:stay, cycle, NULL),
-                failures = CASE
-                    WHEN :failure IS NULL THEN failures
-                    WHEN json_array_length(failures) < :kept THEN json_insert(failures, '$[#]', json(:failure))
-                    ELSE json_insert(json_remove(failures, '$[0]'), '$[#]', json(:failure)) END
-            WHERE id = :id AND state = 'judging' AND fence = :fence""",
+            f"""UPDATE results SET state = 'waiting', lease_until = NULL, not_before = :not_before,
+                cycle = iif(:stay, cycle, NULL), nonresponses = iif(:failure IS NULL, nonresponses, 0),
+                failures = {_ADDED}
+            WHERE id = :id AND state = 'judging' AND fence = :fence""",  # noqa: S608 - values are bound
             values,
         )
 
-    def free(self, result: str, fence: int, now: datetime, *, stay_in_cycle: bool) -> bool:
+    def free(
+        self,
+        result: str,
+        fence: int,
+        now: datetime,
+        *,
+        stay_in_cycle: bool,
+        called: datetime | None = None,  # noqa: ARG002 - `begin_call` stored it with the result
+    ) -> bool:
         return self.database.change(
             """UPDATE results SET state = 'waiting', fence = fence + 1, nonresponses = nonresponses + 1,
                 lease_until = NULL, cycle = iif(?, cycle, NULL)
             WHERE id = ? AND state = 'judging' AND fence = ? AND lease_until <= ?""",
             (stay_in_cycle, result, fence, micros(now)),
+        )
+
+    def give_up(
+        self,
+        result: str,
+        fence: int,
+        now: datetime,
+        *,
+        failure: Failure,
+        called: datetime | None = None,  # noqa: ARG002 - `begin_call` stored it with the result
+    ) -> bool:
+        return self.database.change(
+            f"""UPDATE results SET state = 'parked', fence = fence + 1, lease_until = NULL, cycle = NULL,
+                failures = {_ADDED} WHERE id = :id AND state = 'judging' AND fence = :fence AND lease_until <= :now""",  # noqa: S608 - values are bound
+            {
+                "id": result,
+                "fence": fence,
+                "now": micros(now),
+                "failure": dumped(failure),
+                "kept": FAILURES_KEPT,
+            },
         )
 
     # -- beside a verdict

@@ -125,6 +125,42 @@ M001_FIRST = (
     ) STRICT""",
 )
 
+M002_GATE_AND_REAPER = (
+    "ALTER TABLE results ADD COLUMN call_started INTEGER",
+    "ALTER TABLE cycles ADD COLUMN active INTEGER",
+    """CREATE TABLE silences (
+        subject TEXT PRIMARY KEY,
+        nonresponses INTEGER NOT NULL,
+        since INTEGER NOT NULL,
+        counted INTEGER NOT NULL,
+        cooldown_until INTEGER
+    ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE escalations (
+        id TEXT PRIMARY KEY,
+        raised INTEGER NOT NULL,
+        delivered INTEGER,
+        body TEXT NOT NULL
+    ) STRICT""",
+    "CREATE INDEX escalations_all ON escalations (raised, id)",
+    "CREATE INDEX escalations_undelivered ON escalations (raised, id) WHERE delivered IS NULL",
+    """CREATE TABLE sightings (
+        model TEXT NOT NULL,
+        since INTEGER NOT NULL,
+        condition TEXT NOT NULL,
+        cause TEXT NOT NULL,
+        detail TEXT NOT NULL,
+        PRIMARY KEY (model, since)
+    ) STRICT, WITHOUT ROWID""",
+    "CREATE INDEX sightings_all ON sightings (since, model)",
+    """CREATE TABLE demands (
+        lane TEXT NOT NULL,
+        who TEXT NOT NULL,
+        since INTEGER NOT NULL,
+        until INTEGER NOT NULL,
+        PRIMARY KEY (lane, who)
+    ) STRICT, WITHOUT ROWID""",
+)
+
 M003_WEB = (
     """CREATE TABLE labels (
         result TEXT PRIMARY KEY,
@@ -142,7 +178,7 @@ M004_HOOKS = (
     "CREATE INDEX deliveries_expiring ON deliveries (expires)",
 )
 
-MIGRATIONS = (M001_FIRST, M003_WEB, M004_HOOKS)
+MIGRATIONS = (M001_FIRST, M002_GATE_AND_REAPER, M003_WEB, M004_HOOKS)
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:

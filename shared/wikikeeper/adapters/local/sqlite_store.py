@@ -17,6 +17,7 @@ from wikikeeper.adapters.local.sqlite_rows import (
     run_from,
     run_row,
 )
+from wikikeeper.adapters.local.sqlite_silence import Silences
 from wikikeeper.adapters.local.sqlite_topics import Topics
 from wikikeeper.adapters.local.sqlite_web import Pages
 from wikikeeper.models import Alert, Run, RunOutcome, StoredPage
@@ -25,7 +26,7 @@ PURGED_AT_ONCE = 500
 """Rows deleted per transaction, so that a purge of a year never holds up a verdict."""
 
 
-class SqliteRunStore(Topics, Cycles, Results, Pages):
+class SqliteRunStore(Topics, Cycles, Results, Silences, Pages):
     """`RunStore` and `PageStore` on one machine. Closing it closes its database, which the gate shares."""
 
     def __init__(self, database: Database) -> None:
@@ -82,7 +83,14 @@ class SqliteRunStore(Topics, Cycles, Results, Pages):
 
         return self.database.write(work)
 
-    def run(self, run: str) -> Run | None:
+    def supersede_run(self, run: str, started: datetime) -> None:  # noqa: ARG002 - ids are the key here
+        self.database.change(
+            """UPDATE runs SET outcome = 'superseded', body = json_set(body, '$.outcome', 'superseded')
+            WHERE id = ? AND outcome = 'answered'""",
+            (run,),
+        )
+
+    def run(self, run: str, started: datetime | None = None) -> Run | None:  # noqa: ARG002 - ids are the key here
         rows = self.database.read("SELECT * FROM runs WHERE id = ?", (run,))
         return run_from(rows[0]) if rows else None
 

@@ -1,0 +1,113 @@
+"""When work is silent, and what is done about it.
+
+    unfinished work                                        stage
+    waiting, on its way for a running cycle                queued
+    judging, lease live, no call begun                     at the gate
+    judging, lease live, call begun                        calling: its lease is the heartbeat
+    judging, lease over                                    silent
+    draining, nothing heard of it for `after`              silent, unless anything is worked on: it is queued behind that
+
+    non-responses       0 ───── 1 ───── 2 ───── 3            (limit 3)
+    a silence is found  recover recover recover give up: parked or stopped, one escalation, cooldown
+    an outcome          0 again, whatever it was
+    sent, claimed       as it was
+    end of the cooldown as it was: nothing starts by itself
+
+So one silence gets at most `limit` recoveries, each a call at most.
+"""
+
+from datetime import datetime, timedelta
+
+from wikikeeper.models import Action, Condition, Cycle, CycleState, ModelState, Result, ResultState, Silence, Stage
+
+CONDITIONS = {
+    "loading": Condition.LOADING,
+    "model_missing": Condition.MODEL_MISSING,
+    "wrong_kind": Condition.WRONG_KIND,
+    "unreachable": Condition.UNREACHABLE,
+    "wake_timeout": Condition.LOADING,
+}
+"""By the causes that a look at the model gives; any other is the state's own."""
+BY_STATE = {"healthy": Condition.HEALTHY, "waking": Condition.WAKING, "unhealthy": Condition.REFUSING}
+
+
+def stage(result: Result, called: datetime | None, now: datetime) -> Stage | None:
+    """Of one result. None: it is not on its way, or done. `called` is when a call began under its claim."""
+    if result.state is ResultState.WAITING:
+        return None if result.cycle is None else Stage.QUEUED
+    if result.state is not ResultState.JUDGING or result.lease_until is None:
+        return None
+    if result.lease_until <= now:
+        return Stage.SILENT
+    return Stage.AT_GATE if called is None else Stage.CALLING
+
+
+def action(nonresponses: int, limit: int, *, now: datetime, cooldown_until: datetime | None = None) -> Action:
+    """What is done about a silence whose counter stands there.
+
+    Given up once, it is left alone: in its cooldown whatever its counter says, and afterwards until something was heard.
+    """
+    if cooldown_until is not None and (now < cooldown_until or nonresponses >= limit):
+        return Action.LEAVE
+    return Action.RECOVER if nonresponses < limit else Action.GIVE_UP
+
+
+def gap(nonresponses: int, lease: timedelta) -> timedelta:
+    """Between the recoveries of results that went silent so often, which may have had one worker for all of them.
+
+    `lease` is the longest that a claim may take: a part of it is as long as most results take, and a larger one as nearly
+    all do. One that kills its worker is then alone with it.
+    """
+    if nonresponses < 2:
+        return timedelta()
+    return lease / 30 if nonresponses == 2 else lease / 5
+
+
+def counted(silence: Silence | None, subject: str, now: datetime) -> Silence:
+    """The record with one more non-response."""
+    if silence is None or silence.nonresponses == 0:
+        cooldown = None if silence is None else silence.cooldown_until
+        return Silence(subject=subject, nonresponses=1, since=now, counted=now, cooldown_until=cooldown)
+    return silence.model_copy(update={"nonresponses": silence.nonresponses + 1, "counted": now})
+
+
+def since_heard(silence: Silence | None, heard: datetime) -> Silence | None:
+    """The record as it stands after activity at `heard`: what was heard later than the last count, ends the silence."""
+    if silence is None or heard <= silence.counted:
+        return silence
+    return silence.model_copy(update={"nonresponses": 0})
+
+
+def cycle_is_silent(
+    cycle: Cycle, *, claimed: bool, busy: bool, last_sent: datetime | None, now: datetime, after: timedelta
+) -> bool:
+    """Whether the commands of a draining cycle were lost.
+
+    `claimed`: some of its results are; if they went silent, that is settled first. `busy`: anything is worked on, of
+    whichever cycle. Queues are long when much is due at once, and then a cycle may just not have had its turn; in a
+    house that is never idle its topic's next tick takes its results along.
+    """
+    if cycle.state is not CycleState.DRAINING or claimed or busy:
+        return False
+    heard = max(moment for moment in (cycle.started, cycle.active, last_sent) if moment is not None)
+    return now - heard >= after
+
+
+def note_is_silent(
+    due: datetime | None, *, busy: bool, now: datetime, soon: timedelta, after: timedelta, last_sent: datetime | None
+) -> bool:
+    """Whether the command that writes a note was lost, for a note that has something to write.
+
+    It comes within `soon` where nothing else is to be done, and may be queued where results are worked on: then for as
+    long as a cycle may be. Of a note that nobody set due, its writer may be at it.
+    """
+    if due is None:
+        return False
+    patience = after if busy else soon
+    heard = due if last_sent is None else max(due, last_sent)
+    return now - heard >= patience
+
+
+def condition(state: ModelState) -> Condition:
+    """A look at the model in the words of its history."""
+    return CONDITIONS.get(state.cause, BY_STATE[state.state])

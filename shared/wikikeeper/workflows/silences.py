@@ -1,0 +1,177 @@
+"""What is silent just now, and what is due about it. Changes nothing: `reap_stale` does, and a dry run only shows."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from wikikeeper.models import Action, Cycle, CycleState, Result, ResultState, Silence
+from wikikeeper.policy import silence as policy
+from wikikeeper.policy.hooks import first_fence
+from wikikeeper.policy.identity import MANUAL
+from wikikeeper.workflows.context import App
+from wikikeeper.workflows.schedule_cycle import DRAINING, UNFINISHED
+
+WAITING = frozenset({ResultState.WAITING})
+PARKED = frozenset({ResultState.PARKED})
+OPEN = frozenset({CycleState.OPEN})
+LONG = timedelta(days=1)
+"""A cycle that drains for longer is worth a warning: every tick of a daily topic finds the one before. Nothing more is
+done about it while it is worked on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """One silence, and what is due about it."""
+
+    subject: str
+    topic: str
+    action: Action
+    nonresponses: int
+    """As they stand, before this silence is counted."""
+    said: str
+    """What is silent, for a person."""
+    result: Result | None = None
+    cycle: Cycle | None = None
+    stored: Silence | None = None
+    only_seen: bool = False
+    """Too early to be called silent: it is noted down, for the next sweep to tell by."""
+
+
+def look(app: App, *, alone: bool = False) -> list[Silent]:
+    """Every silence there is. `alone`: nobody else is at work, so that nothing is left to its lease."""
+    results = Unfinished.of(app)
+    return [
+        *_open_cycles(app, alone=alone),
+        *_claims(results, app, alone=alone),
+        *_draining_cycles(results, app, alone=alone),
+        *_notes(results, app, alone=alone),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What one look at all results tells: most wait, and of those only their cycle matters."""
+
+    judging: list[Result]
+    waiting: set[str | None]
+    """Cycles for which something waits."""
+
+    def busy(self, now: datetime) -> bool:
+        """Something is worked on."""
+        return any(result.lease_until is not None and result.lease_until > now for result in self.judging)
+
+    @classmethod
+    def of(cls, app: App) -> "Unfinished":
+        judging: list[Result] = []
+        waiting: set[str | None] = set()
+        for result in app.store.results(states=UNFINISHED):
+            if result.state is ResultState.WAITING:
+                waiting.add(result.cycle)
+            else:
+                judging.append(result)
+        return cls(judging, waiting)
+
+
+def _open_cycles(app: App, *, alone: bool) -> Iterator[Silent]:
+    now = app.clock.now()
+    for cycle in app.store.cycles(states=OPEN):
+        if cycle.lease_until is None or (cycle.lease_until > now and not alone):
+            continue
+        first = first_fence(cycle.tick)
+        again = cycle.fence <= first and not cycle.tick.startswith(MANUAL)
+        yield Silent(
+            subject=f"cycle:{cycle.id}",
+            topic=cycle.topic,
+            action=Action.RECOVER if again else Action.GIVE_UP,
+            nonresponses=max(cycle.fence - first, 0),
+            said="searching for it was begun and never ended",
+            cycle=cycle,
+        )
+
+
+def _claims(results: Unfinished, app: App, *, alone: bool) -> Iterator[Silent]:
+    now = app.clock.now()
+    for result in results.judging:
+        if result.lease_until is None or (result.lease_until > now and not alone):
+            continue
+        yield Silent(
+            subject=f"result:{result.id}",
+            topic=result.topic,
+            action=policy.action(result.nonresponses, app.rules.recovery_limit, now=now),
+            nonresponses=result.nonresponses,
+            said="whoever was judging this page was not heard of again",
+            result=result,
+        )
+
+
+def _draining_cycles(results: Unfinished, app: App, *, alone: bool) -> Iterator[Silent]:
+    draining = list(app.store.cycles(states=DRAINING))
+    # Whoever is alone sends what waits without counting: that it was not heard of is this machine's doing.
+    if alone or not draining:
+        return
+    now = app.clock.now()
+    claimed = {result.cycle for result in results.judging}
+    for cycle in draining:
+        if now - cycle.started >= LONG:
+            app.reporter.event("stage_long", topic=cycle.topic, cycle=cycle.id, since=cycle.started.isoformat())
+    for cycle in draining:
+        if cycle.id not in results.waiting:
+            continue
+        stored = app.store.silence(f"cycle:{cycle.id}")
+        known = policy.since_heard(stored, cycle.active or cycle.started)
+        if policy.cycle_is_silent(
+            cycle,
+            claimed=cycle.id in claimed,
+            busy=results.busy(now),
+            last_sent=stored.counted if stored else None,
+            now=now,
+            after=app.rules.silence_after,
+        ):
+            nonresponses = known.nonresponses if known else 0
+            yield Silent(
+                subject=f"cycle:{cycle.id}",
+                topic=cycle.topic,
+                action=policy.action(nonresponses, app.rules.recovery_limit, now=now),
+                nonresponses=nonresponses,
+                said="results are on their way and nobody works on them",
+                cycle=cycle,
+                stored=stored,
+            )
+
+
+def _notes(results: Unfinished, app: App, *, alone: bool) -> Iterator[Silent]:
+    now = app.clock.now()
+    for topic in _unnoted(app):
+        due, stored = app.store.topic(topic).note_due, app.store.silence(f"note:{topic}")
+        last_sent = stored.counted if stored is not None and stored.nonresponses else None
+        # Where one is alone, a command of somebody else is lost however young it is; its own was sent just now.
+        soon = app.rules.note_delay * 2
+        first = alone and (last_sent is None or now - last_sent >= soon)
+        silent = first or policy.note_is_silent(
+            due, busy=results.busy(now), now=now, soon=soon, after=app.rules.silence_after, last_sent=last_sent
+        )
+        if not silent and due is not None:
+            continue
+        nonresponses = stored.nonresponses if stored else 0
+        yield Silent(
+            subject=f"note:{topic}",
+            topic=topic,
+            action=policy.action(
+                nonresponses,
+                app.rules.recovery_limit,
+                now=now,
+                cooldown_until=stored.cooldown_until if stored else None,
+            ),
+            nonresponses=nonresponses,
+            said="pages are kept and its note is not written",
+            stored=stored,
+            only_seen=not silent,
+        )
+
+
+def _unnoted(app: App) -> list[str]:
+    return [
+        state.slug
+        for state in app.store.topics()
+        if next(iter(app.store.unnoted(state.slug)), None) is not None and app.topic(state.slug) is not None
+    ]

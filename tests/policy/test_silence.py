@@ -1,0 +1,222 @@
+"""When work is silent, how often it is sent again, and when it is given up."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wikikeeper.models import (
+    Action,
+    Condition,
+    Cycle,
+    CycleState,
+    ModelState,
+    Origin,
+    Result,
+    ResultState,
+    Silence,
+    Stage,
+)
+from wikikeeper.policy import silence
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+AFTER = timedelta(minutes=16)
+
+
+def a_result(**changes: object) -> Result:
+    url = "https://example.org/"
+    values = {"id": "r", "topic": "t", "url": url, "canonical": url, "revision": 1, "origin": Origin.LINK, "found": NOW}
+    return Result.model_validate(values | changes)
+
+
+def a_cycle(**changes: object) -> Cycle:
+    values = {"id": "t#1", "topic": "t", "tick": "1", "state": CycleState.DRAINING, "started": NOW, "cap": 9}
+    return Cycle.model_validate(values | changes)
+
+
+@pytest.mark.parametrize(
+    ("state", "cycle", "lease", "called", "expected"),
+    [
+        (ResultState.WAITING, None, None, None, None),
+        (ResultState.WAITING, "c", None, None, Stage.QUEUED),
+        (ResultState.JUDGING, "c", NOW + MINUTE, None, Stage.AT_GATE),
+        (ResultState.JUDGING, "c", NOW + MINUTE, NOW, Stage.CALLING),
+        (ResultState.JUDGING, "c", NOW, None, Stage.SILENT),
+        (ResultState.JUDGING, "c", NOW - MINUTE, NOW - MINUTE, Stage.SILENT),
+        (ResultState.JUDGING, "c", None, NOW, None),
+        (ResultState.KEPT, "c", None, NOW, None),
+        (ResultState.KEPT, "c", NOW - MINUTE, NOW, None),
+        (ResultState.PARKED, None, None, None, None),
+    ],
+)
+def test_the_stage_of_a_result(
+    state: ResultState, cycle: str | None, lease: datetime | None, called: datetime | None, expected: Stage | None
+) -> None:
+    result = a_result(state=state, cycle=cycle, lease_until=lease)
+
+    assert silence.stage(result, called, NOW) is expected
+
+
+@pytest.mark.parametrize(
+    ("nonresponses", "cooldown", "expected"),
+    [
+        (0, None, Action.RECOVER),
+        (2, None, Action.RECOVER),
+        (3, None, Action.GIVE_UP),
+        (4, None, Action.GIVE_UP),
+        (3, MINUTE, Action.LEAVE),
+        (3, -MINUTE, Action.LEAVE),
+        (0, MINUTE, Action.LEAVE),
+        (0, -MINUTE, Action.RECOVER),
+        (0, timedelta(), Action.RECOVER),
+    ],
+)
+def test_what_is_done_about_a_silence(nonresponses: int, cooldown: timedelta | None, expected: Action) -> None:
+    until = None if cooldown is None else NOW + cooldown
+
+    assert silence.action(nonresponses, 3, now=NOW, cooldown_until=until) is expected
+
+
+@given(limit=st.integers(1, 20), seconds=st.lists(st.integers(1, 100_000), min_size=30, max_size=60))
+def test_one_silence_is_sent_again_as_often_as_the_limit_says_and_told_once(limit: int, seconds: list[int]) -> None:
+    """However its sweeps fall, and however long after the cooldown."""
+    stored: Silence | None = None
+    now, recovered, told = NOW, 0, 0
+    for pause in seconds:
+        now += timedelta(seconds=pause)
+        nonresponses = stored.nonresponses if stored else 0
+        until = stored.cooldown_until if stored else None
+        match silence.action(nonresponses, limit, now=now, cooldown_until=until):
+            case Action.RECOVER:
+                recovered += 1
+                stored = silence.counted(stored, "note:t", now)
+            case Action.GIVE_UP:
+                told += 1
+                assert stored is not None
+                stored = stored.model_copy(update={"cooldown_until": now + timedelta(hours=6)})
+            case Action.LEAVE:
+                pass
+
+    assert (recovered, told) == (limit, 1)
+
+
+@pytest.mark.parametrize(("nonresponses", "parts"), [(0, 0), (1, 0), (2, 1), (3, 6), (9, 6)])
+def test_what_went_silent_together_again_and_again_is_sent_apart(nonresponses: int, parts: int) -> None:
+    assert silence.gap(nonresponses, timedelta(minutes=30)) == parts * MINUTE
+
+
+def test_the_first_count_names_the_silence_and_the_others_keep_its_name() -> None:
+    first = silence.counted(None, "cycle:c", NOW)
+    second = silence.counted(first, "cycle:c", NOW + MINUTE)
+
+    assert (first.nonresponses, first.since, first.counted) == (1, NOW, NOW)
+    assert (second.nonresponses, second.since, second.counted) == (2, NOW, NOW + MINUTE)
+
+
+def test_a_silence_after_something_was_heard_is_another_one_in_the_same_cooldown() -> None:
+    before = Silence(subject="note:t", nonresponses=0, since=NOW, counted=NOW, cooldown_until=NOW + 3 * MINUTE)
+
+    again = silence.counted(before, "note:t", NOW + 2 * MINUTE)
+
+    assert (again.nonresponses, again.since, again.cooldown_until) == (1, NOW + 2 * MINUTE, NOW + 3 * MINUTE)
+
+
+@pytest.mark.parametrize(("heard", "left"), [(-MINUTE, 2), (timedelta(), 2), (MINUTE, 0)])
+def test_only_what_is_heard_after_the_last_count_ends_a_silence(heard: timedelta, left: int) -> None:
+    stored = Silence(subject="cycle:c", nonresponses=2, since=NOW - MINUTE, counted=NOW)
+
+    known = silence.since_heard(stored, NOW + heard)
+
+    assert known is not None
+    assert known.nonresponses == left
+
+
+def test_nothing_was_heard_of_what_was_never_counted() -> None:
+    assert silence.since_heard(None, NOW) is None
+
+
+def is_silent(
+    cycle: Cycle,
+    later: timedelta,
+    *,
+    claimed: bool = False,
+    busy: bool = False,
+    last_sent: datetime | None = None,
+) -> bool:
+    return silence.cycle_is_silent(cycle, claimed=claimed, busy=busy, last_sent=last_sent, now=NOW + later, after=AFTER)
+
+
+def test_a_draining_cycle_is_silent_when_nothing_was_heard_for_long_enough() -> None:
+    assert not is_silent(a_cycle(), AFTER - timedelta(microseconds=1))
+    assert is_silent(a_cycle(), AFTER)
+
+
+@pytest.mark.parametrize("state", [state for state in CycleState if state is not CycleState.DRAINING])
+def test_only_a_draining_cycle_has_commands_to_lose(state: CycleState) -> None:
+    assert not is_silent(a_cycle(state=state), 10 * AFTER)
+
+
+def test_a_call_or_being_sent_again_starts_the_wait_anew() -> None:
+    assert not is_silent(a_cycle(active=NOW + MINUTE), AFTER)
+    assert is_silent(a_cycle(active=NOW + MINUTE), AFTER + MINUTE)
+    assert not is_silent(a_cycle(), AFTER, last_sent=NOW + MINUTE)
+    assert is_silent(a_cycle(), AFTER + MINUTE, last_sent=NOW + MINUTE)
+
+
+def test_what_is_claimed_is_not_silent() -> None:
+    assert not is_silent(a_cycle(active=NOW), 10 * AFTER, claimed=True)
+
+
+@pytest.mark.parametrize("active", [None, NOW])
+def test_a_cycle_waits_behind_others_for_as_long_as_anything_is_worked_on(active: datetime | None) -> None:
+    assert not is_silent(a_cycle(active=active), 10 * AFTER, busy=True)
+
+
+@pytest.mark.parametrize(
+    ("due", "later", "busy", "expected"),
+    [
+        (None, AFTER, False, False),
+        (NOW, MINUTE, False, True),
+        (NOW, MINUTE - timedelta(microseconds=1), False, False),
+        (NOW, MINUTE, True, False),
+        (NOW, AFTER, True, True),
+        (NOW, AFTER - timedelta(microseconds=1), True, False),
+    ],
+)
+def test_a_note_is_silent_once_its_command_must_have_come(
+    due: datetime | None, later: timedelta, busy: bool, expected: bool
+) -> None:
+    silent = silence.note_is_silent(due, busy=busy, now=NOW + later, soon=MINUTE, after=AFTER, last_sent=None)
+
+    assert silent is expected
+
+
+def test_a_note_that_was_sent_again_has_its_time_again() -> None:
+    def at(later: timedelta) -> bool:
+        return silence.note_is_silent(
+            NOW, busy=False, now=NOW + later, soon=MINUTE, after=AFTER, last_sent=NOW + MINUTE
+        )
+
+    assert not at(2 * MINUTE - timedelta(microseconds=1))
+    assert at(2 * MINUTE)
+
+
+@pytest.mark.parametrize(
+    ("state", "cause", "expected"),
+    [
+        ("healthy", "", Condition.HEALTHY),
+        ("waking", "sleeping", Condition.WAKING),
+        ("waking", "unloaded", Condition.WAKING),
+        ("waking", "loading", Condition.LOADING),
+        ("unhealthy", "wake_timeout", Condition.LOADING),
+        ("unhealthy", "model_missing", Condition.MODEL_MISSING),
+        ("unhealthy", "wrong_kind", Condition.WRONG_KIND),
+        ("unhealthy", "unreachable", Condition.UNREACHABLE),
+        ("unhealthy", "unauthorized", Condition.REFUSING),
+        ("unhealthy", "model_failed", Condition.REFUSING),
+    ],
+)
+def test_how_a_model_is_in_the_words_of_its_history(state: str, cause: str, expected: Condition) -> None:
+    assert silence.condition(ModelState.model_validate({"state": state, "cause": cause})) is expected
