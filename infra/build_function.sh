@@ -36,7 +36,9 @@ cp "$handler" "$target/handler.py"
 cp -R "$root/shared/wikikeeper" "$target/wikikeeper"
 
 # What only one machine uses: its command line and stores, the judge that comes along, the example, stand-ins for tests.
-(cd "$target/wikikeeper" && rm -rf __main__.py adapters/local app.py bundled cli example fakes.py)
+(cd "$target/wikikeeper" && rm -rf __main__.py adapters/local app.py bundled cli example fakes.py serving.py)
+# And the pages, with their templates, where they are not served.
+[[ $function == web ]] || (cd "$target/wikikeeper" && rm -rf cloud_web.py web)
 
 # Of botocore's descriptions of 400 services (9 of 10 of its bytes), those of the clients that the adapters make.
 find "$target/botocore/data" -mindepth 1 -maxdepth 1 -type d ! -name dynamodb ! -name s3 ! -name sqs -exec rm -rf {} +

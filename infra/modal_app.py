@@ -11,17 +11,20 @@ import os
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from math import ceil
 from pathlib import Path
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import modal
 
 from infra import modal_command, modal_due
-from wikikeeper.models import COMMAND, Command, ReapStale
+from wikikeeper.models import COMMAND, Command, ReapStale, Send
 from wikikeeper.settings import NESTED, PREFIX, Settings, load
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -77,9 +80,13 @@ MODEL_SECRET = (
 Secret made by hand. With neither, Modal refuses the deployment."""
 
 
+SHIPPED = frozenset({".py", ".html", ".css", ".js", ".svg"})
+"""Our code, and what pages are made of."""
+
+
 def not_shipped(path: Path) -> bool:
     # Of infra nothing but what is named here: a filled-in settings.env may lie beside it, with every secret.
-    return path.suffix != ".py" and path.name != "models.ini"
+    return path.suffix not in SHIPPED and path.name != "models.ini"
 
 
 def _with_sources(image: modal.Image) -> modal.Image:
@@ -175,6 +182,10 @@ OWN_WORK_SECONDS = 30
 JUDGE_SECONDS = ceil(SETTINGS.judge_lease.total_seconds()) + OWN_WORK_SECONDS
 NOTE_SECONDS = 300
 """A few requests to the stores; twenty conflicts with other writers at worst."""
+PAGE_SECONDS = 30
+"""A reader waits no longer."""
+READERS = 20
+"""Requests that one container answers at once: most of each is waiting for the stores."""
 REAP_EVERY = 5
 """Minutes. What is silent is found at most so much later than its lease ends, which is minutes itself."""
 
@@ -226,6 +237,24 @@ def reap_stale(command: str = ReapStale().model_dump_json()) -> None:
     _work("reap_stale", command)
 
 
+# Anybody can reach its address: without a token to sign in with there are no pages at all. A container has it from SECRETS.
+if SETTINGS.web.token is not None:
+
+    @functions.function(
+        image=_function_image("web"),
+        secrets=SECRETS,
+        timeout=PAGE_SECONDS,
+        max_containers=1,  # what strangers can cost; a person and their hooks need no more
+    )
+    @modal.concurrent(max_inputs=READERS)
+    @modal.asgi_app()
+    def web() -> "ASGIApp":
+        """The pages and hooks. What a hook begins is spawned like everything else."""
+        from wikikeeper.cloud_web import application
+
+        return application(_carry)
+
+
 FUNCTION_OF: Mapping[str, "modal.Function[..., None, None]"] = {
     "start_cycle": schedule_cycle,
     "close_cycle": schedule_cycle,
@@ -248,5 +277,8 @@ def _work(function: str, command: str) -> None:
     from wikikeeper.cloud_app import cloud_app
     from wikikeeper.dispatch import dispatch
 
-    sends = dispatch(COMMAND.validate_json(command), cloud_app(function))
+    _carry(dispatch(COMMAND.validate_json(command), cloud_app(function)))
+
+
+def _carry(sends: Sequence[Send]) -> None:
     modal_due.carry(sends, _start, later, datetime.now(UTC))

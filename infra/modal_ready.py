@@ -9,6 +9,8 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from infra.parameters import pages_fault
+
 from wikikeeper.errors import Unusable
 from wikikeeper.settings import Settings, load
 
@@ -19,6 +21,8 @@ def missing(settings: Settings, environment: Mapping[str, str]) -> Iterator[str]
         yield "set WIKIKEEPER_AWS__BUCKET and WIKIKEEPER_AWS__TABLE to the outputs Bucket and Table of the stack on AWS"
     if settings.keeper_base_url is None:
         yield "set WIKIKEEPER_LLAMA__BASE_URL to the address that the deployment of the model server printed"
+    if (fault := pages_fault(settings)) is not None:
+        yield fault
     if "aws" in environment.get("DEPLOY_TO", "").split() and environment.get("DEPLOY_RULES") != "DISABLED":
         yield "set DEPLOY_RULES=DISABLED: else the functions on Lambda work on the same stores, at the same time"
 

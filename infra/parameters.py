@@ -16,6 +16,7 @@ from pathlib import Path
 from infra.places import choices
 
 from wikikeeper.errors import Unusable
+from wikikeeper.policy.web_access import start_fault
 from wikikeeper.settings import Settings, load
 
 LAMBDA_LONGEST = 900
@@ -39,6 +40,16 @@ def judge_timeout(settings: Settings) -> int:
     return needed
 
 
+def pages_fault(settings: Settings) -> str | None:
+    """Why the function behind the URL would not start, or nobody would answer hooks; None: all is well."""
+    if settings.web.token is not None:
+        return start_fault("the URL of the pages", settings.web.token.get_secret_value())
+    ways = [way for way in ("cycle", "github", "slack") if getattr(settings.hooks, f"{way}_secret") is not None]
+    if ways:
+        return f"hooks.{ways[0]}_secret is set and web.token is not: without a token there is no URL, for hooks neither"
+    return None
+
+
 def parameters(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
     """Every parameter of the template with its value; what is unset or empty has its default.
 
@@ -51,6 +62,10 @@ def parameters(settings: Settings, environment: Mapping[str, str]) -> dict[str, 
     }
     if chosen["QuietHours"] not in map(str, QUIET_HOURS):
         raise Unusable(f"DEPLOY_QUIET_HOURS must be a whole number from {QUIET_HOURS[0]} to {QUIET_HOURS[-1]}")
+    if not chosen["PagesAtOnce"].isdecimal():
+        raise Unusable("DEPLOY_PAGES_AT_ONCE must be a whole number; 0 sets no bound")
+    if (fault := pages_fault(settings)) is not None:
+        raise Unusable(fault)
     timeout = judge_timeout(settings)
     return chosen | {"JudgeTimeout": str(timeout), "JudgeVisibility": str(VISIBILITY * timeout)}
 

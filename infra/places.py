@@ -28,6 +28,8 @@ the queues: there are none there, commands are spawned."""
 SECRETS_OF: Mapping[str, tuple[str, ...]] = {
     "ScheduleCycle": ("llama", "keeper", "searxng"),
     "JudgeResult": ("llama", "keeper"),
+    "ReapStale": ("slack",),
+    "Web": ("web", "hooks"),
 }
 """Function -> the groups of settings whose secrets it needs; the others never see them. On Modal all share one Secret."""
 
@@ -118,6 +120,13 @@ DEPLOYMENT = (
         "Rules",
         "ENABLED",
         "`DISABLED`: the stack starts nothing by itself, while it rests or where the functions run on Modal.",
+    ),
+    Choice(
+        "DEPLOY_PAGES_AT_ONCE",
+        "PagesAtOnce",
+        "10",
+        "Requests to the pages that are answered at once: what strangers can cost. 0: no bound, for an account whose limit of functions leaves none to set aside.",
+        kind="Number",
     ),
     Choice("DEPLOY_LOG_DAYS", "LogDays", "30", "Days that logs are kept.", kind="Number"),
     Choice("MODAL_ENVIRONMENT", None, "main", "Modal's own environment."),

@@ -10,6 +10,13 @@ fail() {
   exit 1
 }
 
+# What a page answers to a stranger; $1: its address, $2: the status that it must have.
+answers() {
+  local status
+  status=$(curl --silent --show-error --max-time 60 --output /dev/null --write-out '%{http_code}' "$1")
+  [[ $status == "$2" ]] || fail "$1 answers $status to a stranger; it must be $2"
+}
+
 # Lambda answers 200 whatever happened: a failure shows in FunctionError.
 invoke() {
   local function=$1 payload=$2 answer
@@ -31,6 +38,16 @@ case ${1-} in
     done
     # The same as the rule does each minute: finds what is due.
     invoke "$stack-schedule-cycle" '{"kind": "tick"}'
+    pages=$(aws cloudformation describe-stacks --stack-name "$stack" \
+      --query "Stacks[0].Outputs[?OutputKey=='Pages'].OutputValue" --output text)
+    if [[ -z $pages ]]; then
+      echo "no pages: WIKIKEEPER_WEB__TOKEN is not set"
+    else
+      # The form is there for everybody, what it leads to for nobody yet.
+      answers "${pages%/}/login" 200
+      answers "${pages%/}/runs" 303
+      echo "$pages serves the pages, and asks who comes"
+    fi
     ;;
   modal)
     url=${WIKIKEEPER_LLAMA__BASE_URL-}
@@ -39,8 +56,7 @@ case ${1-} in
       exit 0
     fi
     # Modal's proxy answers for the app, so that strangers start no GPU.
-    status=$(curl --silent --show-error --max-time 60 --output /dev/null --write-out '%{http_code}' "${url%/}/health")
-    [[ $status == 401 ]] || fail "${url%/}/health answers $status to a stranger; it must be 401"
+    answers "${url%/}/health" 401
     echo "the model server turns strangers away"
     if [[ ${DEPLOY_TO-} == *modal-functions* ]]; then
       # The same as Modal does each minute: reads the settings, the table and the topics, and finds what is due.

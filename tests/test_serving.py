@@ -1,5 +1,6 @@
 """What `wikikeeper serve` makes of commands and of the clock."""
 
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -77,3 +78,4 @@ def test_a_name_is_no_address_to_serve_on(host: str) -> None:
 def test_a_loopback_address_is_served_without_a_token(host: str) -> None:
     with listening(Web(host=host, port=0)) as listener:
         assert listener.getsockname()[1] > 0
+        assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY), "no answer waits for its acknowledgement"

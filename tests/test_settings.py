@@ -11,20 +11,8 @@ from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from wikikeeper.errors import Unusable
-from wikikeeper.settings import (
-    CONFIG_FILE,
-    DAY,
-    Extraction,
-    Fetch,
-    GateSettings,
-    Group,
-    KeeperSettings,
-    Llama,
-    Searxng,
-    Settings,
-    load,
-    markdown_table,
-)
+from wikikeeper.setting_groups import DAY, Extraction, Fetch, GateSettings, Group, KeeperSettings, Llama, Searxng
+from wikikeeper.settings import CONFIG_FILE, Settings, load, markdown_table
 
 CANARY = "canary-0123456789"
 SERVER, OTHER = "http://models.example:8080", "http://keeper.example:8080"
@@ -92,7 +80,9 @@ def test_every_setting_can_be_set_by_the_variable_that_the_readme_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [line.split("|") for line in markdown_table().splitlines()[2:]]
+    secret = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0"
     values = {"url": "http://x.example/", "model": "m", "api_key": "k", "origins": "a:1", "agent": "a", "days": "7"}
+    values |= {"_secret": secret}
     for _, setting, variable, default, _, _ in rows:
         value = next((v for ending, v in values.items() if setting.strip(" `").endswith(ending)), default.strip())
         monkeypatch.setenv(variable.strip(" `"), value)

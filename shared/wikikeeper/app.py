@@ -22,7 +22,7 @@ from wikikeeper.adapters.web.sources import TopicSearch
 from wikikeeper.errors import Unusable
 from wikikeeper.keeper import QuestioningKeeper
 from wikikeeper.parts import ModelServer, SystemClock, decider, rules, searxng, thresholds
-from wikikeeper.ports import Reporter
+from wikikeeper.ports import Messenger, Reporter
 from wikikeeper.settings import Settings
 from wikikeeper.workflows.context import App
 
@@ -104,7 +104,16 @@ def open_app(root: Path, settings: Settings, server: ModelServer, reporter: Repo
             reporter=reporter,
             rules=rules(settings, thresholds(settings, server.thresholds)),
             holder=f"{socket.gethostname()}:{os.getpid()}",
+            messenger=_messenger(settings, stack),
         )
+
+
+def _messenger(settings: Settings, stack: ExitStack) -> Messenger | None:
+    if settings.slack.webhook_url is None:
+        return None
+    from wikikeeper.adapters.slack.messenger import SlackMessenger
+
+    return stack.enter_context(closing(SlackMessenger(settings.slack.webhook_url)))
 
 
 def state_folder(root: Path) -> Path:

@@ -26,7 +26,7 @@ from wikikeeper.errors import Unusable
 from wikikeeper.models import Topic
 from wikikeeper.parts import ModelServer, SystemClock, decider, rules, searxng, thresholds
 from wikikeeper.policy import questions
-from wikikeeper.ports import Decider, Extractor, Fetcher, Judged, Keeper, Reporter, Search
+from wikikeeper.ports import Decider, Extractor, Fetcher, Judged, Keeper, Messenger, Reporter, Search
 from wikikeeper.settings import Settings, load
 from wikikeeper.workflows.context import App
 
@@ -42,7 +42,7 @@ SECRET_BYTES = 32
 
 @cache
 def cloud_app(function: str) -> App:
-    """The App of one of `FUNCTIONS`, made at the first call in a container.
+    """The App of one of `FUNCTIONS`, or of `web`, made at the first call in a container.
 
     Raises Unusable, in one line, for settings that are missing or wrong.
     """
@@ -182,7 +182,16 @@ def _write_note(settings: Settings, table: Table) -> Parts:  # noqa: ARG001
 
 def _reap_stale(settings: Settings, table: Table) -> Parts:  # noqa: ARG001
     keeper: Keeper = NamedKeeper(settings.keeper_model)
-    return {"keeper": keeper}
+    messenger: Messenger | None = None
+    if settings.slack.webhook_url is not None:
+        from wikikeeper.adapters.slack.messenger import SlackMessenger
+
+        messenger = SlackMessenger(settings.slack.webhook_url)
+    return {"keeper": keeper, "messenger": messenger}
+
+
+def _web(settings: Settings, table: Table) -> Parts:  # noqa: ARG001
+    return {}
 
 
 _PARTS = {
@@ -190,6 +199,7 @@ _PARTS = {
     "judge_result": _judge_result,
     "write_note": _write_note,
     "reap_stale": _reap_stale,
+    "web": _web,
 }
 
 

@@ -14,13 +14,11 @@ Metrics and log lines are Powertools'. Its batches are not used: to load them wo
 
 import os
 import time
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from pathlib import PurePath
 from typing import Any, Protocol, TypedDict
 
 from wikikeeper import cold_start  # isort: skip  # before all that is large
@@ -29,7 +27,7 @@ from aws_lambda_powertools.metrics import EphemeralMetrics
 from pydantic import ValidationError
 
 from wikikeeper.cloud_app import cloud_app, dead_letters, sender
-from wikikeeper.errors import Unusable
+from wikikeeper.faults import described
 from wikikeeper.models import COMMAND, Lane, Permit, ReapStale, Send, Value, Wait
 from wikikeeper.ports import Gate, Reporter
 from wikikeeper.workflows.context import App
@@ -40,8 +38,6 @@ Workflow = Callable[..., Sequence[Send]]
 
 GB_SECOND, REQUEST = 0.0000166667, 0.0000002
 """Dollars that Lambda takes on x86-64 in us-east-1 (November 2026). On arm64 a fifth less: the estimate is an upper one."""
-FRAMES = 3
-"""Of a fault's own places in the code: enough to find it by."""
 IDS = ("topic", "result", "cycle")
 
 
@@ -144,7 +140,7 @@ def _put_aside(record: Event, own: Cloud, meter: "Meter") -> bool:
     try:
         own.dead_letters.put(record["body"])
     except Exception as error:  # noqa: BLE001 - the boundary of the function: the queue's own count brings it there, later
-        meter.event("command_failed", message_id=record["messageId"], **_described(error))
+        meter.event("command_failed", message_id=record["messageId"], **described(error))
         return False
     return True
 
@@ -158,18 +154,10 @@ def _worked(command: Value, own: Cloud, app: App, meter: "Meter", workflow: Work
         sends = workflow(command, app)
         own.sender.send(sends)
     except Exception as error:  # noqa: BLE001 - the boundary of the function: one command's fault must not fail the others
-        meter.event("command_failed", **about, **_described(error))
+        meter.event("command_failed", **about, **described(error))
         return False
     meter.event("command_done", **about, sent=len(sends), seconds=round(time.monotonic() - began, 3))
     return True
-
-
-def _described(error: Exception) -> dict[str, object]:
-    """Its kind and its places in the code. Its message may quote a page, unless it was made for people."""
-    frames = traceback.extract_tb(error.__traceback__)[-FRAMES:]
-    places = [f"{PurePath(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]
-    said = {"mend": str(error)} if isinstance(error, Unusable) else {}
-    return {"cause": type(error).__name__, "where": " > ".join(places), **said}
 
 
 COUNTED = {

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from wikikeeper.models import Label, Permit
+from wikikeeper.policy.gate import Demand
 from wikikeeper.policy.run_filter import Cursor, CyclePage, RunFilter, RunPage
 from wikikeeper.ports import RunStore
 
@@ -37,6 +38,10 @@ class PageStore(Protocol):
 
     def permits(self, now: datetime) -> list[Permit]:
         """Who holds a place at the gate now, by slot."""
+        ...
+
+    def demands(self, now: datetime) -> list[Demand]:
+        """Who has waited at the gate for a while, longest first: of each lane and process its oldest."""
         ...
 
 

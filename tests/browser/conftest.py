@@ -15,7 +15,18 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from tests.system.cli import ROOT, SEARCHED
 
 from wikikeeper.app import open_store
-from wikikeeper.models import Alert, Failure, FailureKind, Origin, Result, ResultState
+from wikikeeper.models import (
+    Alert,
+    Condition,
+    Escalation,
+    Failure,
+    FailureKind,
+    ModelSighting,
+    Origin,
+    Result,
+    ResultState,
+    Silence,
+)
 from wikikeeper.policy.identity import manual_tick
 
 CHROMIUM = os.environ.get("WIKIKEEPER_CHROMIUM") or shutil.which("chromium")
@@ -51,6 +62,18 @@ def bad_day(folder: Path) -> None:
     now = datetime.now(UTC)
     with open_store(folder) as store:
         store.raise_alert(Alert(subject="model:decider", cause="unreachable", detail="Start the server.", raised=now))
+        store.saw_model(
+            ModelSighting(
+                model="decider", condition=Condition.UNREACHABLE, cause="unreachable", detail="no route", since=now
+            )
+        )
+        store.escalate(
+            Escalation(
+                id="note:heronbase:1", subject="note:heronbase", topic="heronbase", raised=now,
+                detail="pages are kept and its note is not written; sent again 3 times. Look whether the wiki can be written",
+            )
+        )  # fmt: skip
+        store.count_silence(Silence(subject="note:heronbase", nonresponses=3, since=now, counted=now), instead_of=None)
         cycle = next(iter(store.cycles()))
         again = cycle.model_copy(
             update={"id": f"heronbase#{manual_tick(now)}", "tick": manual_tick(now), "state": "skipped", "started": now,

@@ -144,6 +144,7 @@ def test_what_needs_attention_says_what_to_do(visit: Visit) -> None:
 
     for said in (
         "Start the server.",
+        "Look whether the wiki can be written",
         "topics/broken.md",
         "A page that would not load",
         "AI assistants that read this page",
@@ -155,6 +156,9 @@ def test_topics_and_cycles_show_why_nothing_ran(visit: Visit) -> None:
     page = visit.go("/topics")
     expect(page.get_by_text("skipped: unreachable: connection refused")).to_be_visible()
     expect(page.get_by_text("topics/broken.md").first).to_be_visible()
+    expect(page.get_by_text("decider is unreachable since")).to_be_visible()
+    expect(page.get_by_text("unreachable: no route")).to_be_visible()
+    expect(page.get_by_text("No lane waits.")).to_be_visible()
 
     page = visit.go("/cycles")
     expect(page.locator("tbody tr")).to_have_count(2)

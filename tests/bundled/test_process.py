@@ -29,6 +29,21 @@ def test_it_serves_on_loopback_addresses_only(host: str) -> None:
         serve(0, host=host)
 
 
+def test_no_answer_waits_for_the_other_side_to_acknowledge_its_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    options: list[int] = []
+
+    def run(_: object, sockets: list[socket.socket]) -> None:
+        with socket.create_connection(sockets[0].getsockname()), sockets[0].accept()[0] as connection:
+            options.append(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+    monkeypatch.setattr("uvicorn.Server.run", run)
+    monkeypatch.setattr("wikikeeper.bundled.encoder.E5", lambda _: None)
+    monkeypatch.setattr("wikikeeper.bundled.judge.Judge", lambda *_: None)
+    serve(0, say=lambda _: None)
+
+    assert options == [1]
+
+
 def test_the_command_refuses_another_address_in_one_line() -> None:
     ended = python("-m", "wikikeeper.bundled", "--host", "0.0.0.0", "--port", "0")
 

@@ -1,10 +1,12 @@
 """Stores and queues on loopback, as the stack has them."""
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from functions.web import handler as web
 from tests.adapters.aws.conftest import _nobodys_account, moto, roto
 from tests.functions.stack import Apart, Stack, make_stack
 from tests.infra.test_build_function import build, uv
@@ -15,6 +17,7 @@ from wikikeeper.cloud_app import FUNCTIONS
 
 __all__ = ["_nobodys_account", "moto", "roto"]  # fixtures of the adapters' tests
 Deploy = Callable[..., Stack]
+BUILT = (*FUNCTIONS, "web")
 
 
 @pytest.fixture
@@ -34,9 +37,9 @@ def trees(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     folder = tmp_path_factory.mktemp("trees")
     uv()  # skips here, not in a thread
     with ThreadPoolExecutor(2) as pool:
-        for done in pool.map(lambda function: build(function.replace("_", "-"), folder / function), FUNCTIONS):
+        for done in pool.map(lambda function: build(function.replace("_", "-"), folder / function), BUILT):
             assert done.returncode == 0, done.stderr
-    return {function: folder / function for function in FUNCTIONS}
+    return {function: folder / function for function in BUILT}
 
 
 @pytest.fixture
@@ -62,3 +65,7 @@ def deployed(deploy: Deploy) -> Stack:
 def fresh_containers() -> None:
     for made in (cloud_app.settings, cloud_app._clients, cloud_app.sender, cloud_app.dead_letters, cloud_app.cloud_app):
         made.cache_clear()
+    if web.pages.cache_info().currsize:
+        web.pages.cache_clear()
+        asyncio.get_event_loop().close()
+        asyncio.set_event_loop(None)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.adapters.aws.servers import HOST, free_port
-from tests.functions.template import DELIVERIES
+from tests.functions.template import TIMEOUTS
 
 from wikikeeper.handling import Event
 
@@ -115,7 +115,7 @@ def runtime(function: str, environment: Mapping[str, str], folder: Path, *, tree
     link_runtime(beside)
     own = surroundings(tree, beside) | {
         "AWS_LAMBDA_FUNCTION_NAME": function.replace("_", "-"),
-        "AWS_LAMBDA_FUNCTION_TIMEOUT": str(int(DELIVERIES[function].timeout.total_seconds())),
+        "AWS_LAMBDA_FUNCTION_TIMEOUT": str(TIMEOUTS[function]),
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "1024",
         "AWS_REGION": "us-east-1",
         "AWS_DEFAULT_REGION": "us-east-1",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from samtranslator.yaml_helper import yaml_parse
-from tests.infra.stack_parts import FUNCTIONS, QUEUE_OF, resolved
+from tests.infra.stack_parts import FUNCTIONS, QUEUE_OF, WORKERS, resolved
 
 TEMPLATE = Path(__file__).parents[2] / "infra" / "template.yaml"
 
@@ -24,10 +24,23 @@ class Delivery:
     """Then it is a dead letter."""
 
 
-def _deliveries() -> dict[str, Delivery]:
+def _read() -> dict[str, Any]:
     template: dict[str, Any] = yaml_parse(TEMPLATE.read_text("utf-8"))
+    return template
+
+
+def _timeouts() -> dict[str, int]:
+    template = _read()
+    return {
+        deployed.replace("-", "_"): resolved(template, template["Resources"][name]["Properties"]["Timeout"])
+        for name, deployed in FUNCTIONS.items()
+    }
+
+
+def _deliveries() -> dict[str, Delivery]:
+    template = _read()
     found = {}
-    for name, deployed in FUNCTIONS.items():
+    for name, deployed in WORKERS.items():
         function = template["Resources"][name]["Properties"]
         source = function["Events"]["Commands"]["Properties"]
         queue = template["Resources"][f"{QUEUE_OF[name]}Queue"]["Properties"]
@@ -41,4 +54,6 @@ def _deliveries() -> dict[str, Delivery]:
 
 
 DELIVERIES: Mapping[str, Delivery] = _deliveries()
-"""By function."""
+"""By function that works on commands."""
+TIMEOUTS: Mapping[str, int] = _timeouts()
+"""Seconds that each function may take."""

@@ -41,9 +41,11 @@ def test_each_workflow_has_its_function_and_each_function_its_workflow() -> None
     modules = {path.stem for path in (ROOT / "shared/wikikeeper/workflows").glob("*.py")} - {
         "__init__",
         "context",
+        "page_text",
         "silences",
     }
-    folders = {path.parent.name for path in (ROOT / "functions").glob("*/handler.py")}
+    # The pages work on no commands.
+    folders = {path.parent.name for path in (ROOT / "functions").glob("*/handler.py")} - {"web"}
 
     assert modules == folders == set(HANDLERS)
 

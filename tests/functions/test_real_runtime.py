@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.adapters.contracts.samples import a_run
 from tests.functions.lambda_runtime import (
     Raised,
     Runtime,
@@ -22,6 +23,7 @@ from tests.functions.lambda_runtime import (
     surroundings,
 )
 from tests.functions.pages import linked, served
+from tests.functions.requests import SETTINGS, TOKEN, cycle_hook, event, form, shown
 from tests.functions.stack import Pump, Stack, make_stack, sqs_event
 
 from wikikeeper import bundled, example
@@ -32,7 +34,7 @@ from wikikeeper.models import CycleState, ResultState
 
 pytestmark = pytest.mark.skipif(
     emulator() is None or "WIKIKEEPER_RESULTS" not in os.environ,
-    reason="builds four trees and needs SAM's command line: make test-lambda",
+    reason="builds five trees and needs SAM's command line: make test-lambda",
 )
 
 EXAMPLE = Path(example.__file__).parent
@@ -137,6 +139,35 @@ def test_a_batch_of_nothing_is_answered(stack: Stack, trees: Mapping[str, Path],
             assert one.invoke({"Records": []}) == {"batchItemFailures": []}
             assert one.invoke(sqs_event("no command")) == {"batchItemFailures": []}
     assert stack.dead_letters() == {name: ["no command"] for name in stack.dead}
+
+
+def test_pages_are_served_behind_a_function_url(servers: Clients, trees: Mapping[str, Path], tmp_path: Path) -> None:
+    stack = make_stack(servers, **SETTINGS)
+    stack.write("topics/herons.md", "---\ntitle: Herons\nlinks: [https://example.org/]\n---\nWhat is new?\n")
+    stack.app().store.put_run(a_run(topic="herons"))
+    with runtime("web", stack.environment(), tmp_path, tree=trees["web"]) as one:
+        assert shown(one.invoke(event("GET", "/login"))).status == 200
+        stranger = shown(one.invoke(event("GET", "/runs")))
+        assert (stranger.status, stranger.location) == (303, "/login?next=/runs")
+        cookies = shown(one.invoke(form("/login", token=TOKEN))).cookies
+        page = shown(one.invoke(event("GET", "/runs", cookies=cookies)))
+        assert page.status == 200
+        assert "herons" in page.text
+        assert shown(one.invoke(cycle_hook({"kind": "cycle", "topic": "herons"}))).status == 202
+
+        assert TOKEN not in one.log.read_text()
+    [message] = stack.clients.sqs.receive_message(QueueUrl=stack.queues["schedule"])["Messages"]
+    assert json.loads(message["Body"])["topic"] == "herons"
+
+
+def test_pages_that_would_be_open_to_everybody_do_not_start(
+    stack: Stack, trees: Mapping[str, Path], tmp_path: Path
+) -> None:
+    with (
+        runtime("web", stack.environment(), tmp_path, tree=trees["web"]) as one,
+        pytest.raises(Raised, match=r"Unusable: other machines can reach .*: set web\.token"),
+    ):
+        one.invoke(event("GET", "/login"))
 
 
 def test_a_missing_setting_is_said_in_one_line(stack: Stack, trees: Mapping[str, Path], tmp_path: Path) -> None:

@@ -9,10 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from functions.web import handler as web
 from tests.adapters.contracts.samples import NOW, VERDICT, a_result, claimed
+from tests.adapters.contracts.store_results import parked
 from tests.functions.conftest import Deploy
 from tests.functions.pages import linked, served
-from tests.functions.stack import QUEUES, Pump, Stack, in_process
+from tests.functions.requests import SETTINGS, TOKEN, Shown, cycle_hook, event, form, shown, slack_hook
+from tests.functions.stack import QUEUES, Context, Pump, Stack, in_process
 from tests.infra.conftest import template
 from tests.infra.stack_parts import as_list, statements
 from tests.system import golden_wiki
@@ -28,6 +31,7 @@ ROLE_OF = {
     "judge_result": "JudgeResultRole",
     "write_note": "WriteNoteRole",
     "reap_stale": "ReapStaleRole",
+    "web": "WebRole",
 }
 ACTION_OF = {"HeadObject": "GetObject", "ListObjectsV2": "ListBucket", "SendMessageBatch": "SendMessage"}
 """Where a request has another name than what allows it."""
@@ -49,6 +53,13 @@ class Recorder:
     def invoke(self, function: str, event: Event) -> Answer:
         self.function = function
         return in_process(function, event)
+
+    def open(self, request: Mapping[str, Any], *expected: int) -> Shown:
+        """A page or hook, as the function behind the URL answers it."""
+        self.function = "web"
+        answer = shown(web.handler(request, Context()))
+        assert answer.status in expected, answer.text
+        return answer
 
     def listen(self) -> None:
         clients = cloud_app._clients()
@@ -81,8 +92,9 @@ def asked(deploy: Deploy, folder: Path) -> dict[str, set[tuple[str, str]]]:
     pages = (wiki / "pages").rename(folder / "pages")
     with served(pages) as origin, DecisionServer(golden_wiki.SCRIPT) as server:
         stack = deploy(
-            llama__base_url=server.url, fetch__allow_origins=origin, research__note_delay="0", gate__limit="1"
-        )
+            llama__base_url=server.url, fetch__allow_origins=origin, research__note_delay="0", gate__limit="1",
+            **SETTINGS,
+        )  # fmt: skip
         stack.write("topics/quillstore.md", linked((wiki / "topics" / "quillstore.md").read_text(), pages, origin))
         recorder = Recorder(stack)
         recorder.listen()
@@ -102,7 +114,41 @@ def asked(deploy: Deploy, folder: Path) -> dict[str, set[tuple[str, str]]]:
     assert pump.failed == []
     assert len(stack.notes()) == 1, "the forgotten entry joins it"
     assert list(stack.app().store.alerts()) == []
+    _read_everything(stack, recorder)
     return recorder.asked
+
+
+def _read_everything(stack: Stack, recorder: Recorder) -> None:
+    """Every page, everything that can be done on one, and every hook."""
+    store = stack.app().store
+    [key] = stack.notes()
+    name = key.rpartition("/")[2]
+    run = next(iter(store.runs()))
+    cookies = recorder.open(form("/login", token=TOKEN), 303).cookies
+    pages = ("topics", "cycles", "attention", "thresholds", "label", "calibrate", "notes", f"notes/awaiting/{name}")
+    for path in ("runs", f"runs/{run.id}", *pages):
+        recorder.open(event("GET", f"/{path}", cookies=cookies), 200)
+    recorder.open(event("GET", "/runs", query="trigger=Triage&topic=quillstore", cookies=cookies), 200)
+    recorder.open(form(f"/runs/{run.id}/label", cookies, should="kept"), 303)
+    recorder.open(form("/label", cookies, run=run.id, should="discarded", seed="ab"), 303)
+    stuck = parked(store, a_result(2, topic="quillstore"))
+    recorder.open(form(f"/results/{stuck.id}/retry", cookies), 303)
+    note = stack.app().wiki.read(key)
+    assert note is not None
+    recorder.open(form(f"/notes/awaiting/{name}/done", cookies, etag=note.etag), 303)
+    recorder.open(cycle_hook({"kind": "result", "topic": "quillstore", "urls": ["https://example.org/new"]}), 202)
+    recorder.open(slack_hook(REACTION), 202)
+
+
+REACTION = {
+    "type": "event_callback",
+    "team_id": "T1",
+    "event_id": "Ev1",
+    "event": {
+        "type": "reaction_added", "user": "U1", "reaction": "eyes", "event_ts": "1.2",
+        "item": {"type": "message", "channel": "C1", "ts": "1.1"},
+    },
+}  # fmt: skip
 
 
 def _cycle(stack: Stack, pump: Pump, tick: str) -> None:
@@ -157,6 +203,8 @@ SELDOM = {
         ("sqs:SendMessage", "JudgeQueue"),
         ("sqs:SendMessage", "NoteQueue"),
     },
+    # Somebody wrote in a note while it was being moved: the copy goes again.
+    "web": {("s3:DeleteObject", "Bucket/wiki/inbox/completed/")},
 }
 """Needed, and not seen in this cycle: Function -> action and on what."""
 

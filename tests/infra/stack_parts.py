@@ -3,12 +3,14 @@
 import json
 from typing import Any
 
-FUNCTIONS = {
+WORKERS = {
     "ScheduleCycle": "schedule-cycle",
     "JudgeResult": "judge-result",
     "WriteNote": "write-note",
     "ReapStale": "reap-stale",
 }
+"""Those that work on commands, and the names they are deployed under."""
+FUNCTIONS = {**WORKERS, "Web": "web"}
 QUEUE_OF = {"ScheduleCycle": "Schedule", "JudgeResult": "Judge", "WriteNote": "Note", "ReapStale": "Reap"}
 
 

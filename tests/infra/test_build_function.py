@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.infra.conftest import ROOT
 
-FUNCTIONS = ("schedule-cycle", "judge-result", "write-note", "reap-stale")
+FUNCTIONS = ("schedule-cycle", "judge-result", "write-note", "reap-stale", "web")
 COMMON = ("botocore.session", "wikikeeper.handling", "wikikeeper.cloud_app",
           "wikikeeper.adapters.aws.dynamodb_store", "wikikeeper.adapters.aws.s3_wiki")  # fmt: skip
 NEEDED = {
@@ -21,9 +21,10 @@ NEEDED = {
                      "wikikeeper.adapters.web.extract_html", "wikikeeper.adapters.web.extract_pdf"),
     "write-note": (),
     "reap-stale": (),
+    "web": ("handler", "wikikeeper.cloud_web", "markdown_it"),
 }  # fmt: skip
 """What a function loads beside its workflow; heavy libraries are behind these."""
-MOST_MEGABYTES = {"schedule-cycle": 60, "judge-result": 250, "write-note": 50, "reap-stale": 50}
+MOST_MEGABYTES = {"schedule-cycle": 60, "judge-result": 250, "write-note": 50, "reap-stale": 50, "web": 60}
 """The judge's is a promise; the others keep what is small small."""
 
 NOT_SHIPPED = re.compile(
@@ -94,8 +95,18 @@ def test_there_is_no_library_for_command_lines_or_development(trees: dict[str, P
 def test_it_holds_nothing_of_the_package_that_only_one_machine_uses(trees: dict[str, Path], function: str) -> None:
     there = {path.name for path in (trees[function] / "wikikeeper").iterdir()}
 
-    assert there & {"app.py", "cli", "bundled", "example", "fakes.py", "__main__.py"} == set()
+    assert there & {"app.py", "cli", "bundled", "example", "fakes.py", "__main__.py", "serving.py"} == set()
     assert not (trees[function] / "wikikeeper" / "adapters" / "local").exists()
+
+
+def test_it_holds_the_pages_with_their_templates_where_they_are_served_and_nowhere_else(
+    trees: dict[str, Path], function: str
+) -> None:
+    there = {path.relative_to(trees[function] / "wikikeeper") for path in (trees[function] / "wikikeeper").rglob("*")}
+    pages = {Path("cloud_web.py"), Path("web/templates/runs.html"), Path("web/static/wikikeeper.css")}
+
+    assert there & pages == (pages if function == "web" else set())
+    assert (Path("web") in there) is (function == "web")
 
 
 def test_every_module_is_compiled_once_for_whatever_time_its_file_has(trees: dict[str, Path], function: str) -> None:
@@ -117,8 +128,8 @@ def test_it_is_no_larger_than_promised(trees: dict[str, Path], function: str) ->
 
 def test_everything_that_the_function_loads_is_in_it(trees: dict[str, Path], function: str) -> None:
     """In an interpreter that sees the tree and the standard library, nothing else."""
-    workflow = f"wikikeeper.workflows.{function.replace('-', '_')}"
-    imports = "; ".join(f"import {module}" for module in (workflow, *COMMON, *NEEDED[function]))
+    workflow = () if function == "web" else (f"wikikeeper.workflows.{function.replace('-', '_')}",)
+    imports = "; ".join(f"import {module}" for module in (*workflow, *COMMON, *NEEDED[function]))
 
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-W", "error", "-c", f"import sys; sys.path.insert(0, {str(trees[function])!r}); {imports}"],

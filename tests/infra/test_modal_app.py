@@ -159,7 +159,7 @@ class TestTheFunctions:
     def test_have_the_packages_that_they_have_on_lambda(self) -> None:
         locked = {path.stem for path in (ROOT / "infra" / "requirements").glob("*.txt")}
 
-        assert {"schedule-cycle", "judge-result", "write-note", "reap-stale"} <= locked
+        assert {"schedule-cycle", "judge-result", "write-note", "reap-stale", "web"} <= locked
 
     def test_every_setting_can_reach_them(self) -> None:
         assert list(modal_app.SETTING_NAMES) == re.findall(r"`(WIKIKEEPER_\w+)`", markdown_table())
@@ -214,12 +214,32 @@ class TestTheDeployingEnvironment:
         assert "gate.limit" in failed.value.stderr
 
 
-def imported(environment: dict[str, str]) -> list[str]:
-    """The Secrets of settings and key, and the calls at once, where the app is imported in this environment."""
-    shows = (
-        "import sys; sys.path[:0] = ['shared', '.']; from infra import modal_app as m; "
-        "print(*m.judge_result.info().secrets[:2], m.llama_server.info().concurrency_info.max_inputs, sep='\\n')"
-    )
+class TestThePages:
+    def test_are_not_there_without_a_token(self) -> None:
+        assert imported({}, shown="hasattr(m, 'web')") == ["False"]
+
+    def test_are_at_an_address_that_everybody_reaches_and_in_one_container_at_most(self) -> None:
+        """Modal's proxy asks nobody: browsers and senders of hooks have no token of it."""
+        web = "m.web.info().web_info.unauthenticated, m.web.info().concurrency_info.max_inputs"
+
+        shown = imported({"WIKIKEEPER_WEB__TOKEN": "0123456789abcdef"}, shown=web)
+
+        assert shown == ["True", str(modal_app.READERS)]
+
+    def test_are_shipped_with_what_they_are_made_of(self) -> None:
+        web = ROOT / "shared" / "wikikeeper" / "web"
+        made_of = [path for path in web.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+
+        assert [path.name for path in made_of if modal_app.not_shipped(path)] == []
+        assert {path.suffix for path in made_of} == modal_app.SHIPPED
+
+
+def imported(
+    environment: dict[str, str],
+    shown: str = "*m.judge_result.info().secrets[:2], m.llama_server.info().concurrency_info.max_inputs",
+) -> list[str]:
+    """What is shown where the app is imported in this environment: the Secrets of settings and key, and the calls at once."""
+    shows = f"import sys; sys.path[:0] = ['shared', '.']; from infra import modal_app as m; print({shown}, sep='\\n')"
     # HOME: Modal looks there for an account, which must not be needed.
     surroundings = {"PATH": "/usr/bin", "HOME": "/nonexistent", **environment}
     done = subprocess.run(

@@ -39,6 +39,15 @@ def test_functions_on_lambda_must_rest_meanwhile() -> None:
     assert said({"DEPLOY_TO": "aws modal-functions", "DEPLOY_RULES": "DISABLED"}) == []
 
 
+def test_pages_need_a_token_that_nobody_guesses_and_hooks_need_the_pages() -> None:
+    [short] = said({}, web={"token": "hunter2"})
+    [without] = said({}, hooks={"github_secret": "0123456789abcdef"})
+
+    assert "web.token has 7 characters" in short
+    assert "hooks.github_secret is set and web.token is not" in without
+    assert said({}, web={"token": "0123456789abcdef"}, hooks={"github_secret": "0123456789abcdef"}) == []
+
+
 def test_all_that_is_missing_is_said_at_once_and_stops_the_deployment() -> None:
     clean = {name: value for name, value in os.environ.items() if not name.startswith((PREFIX, "DEPLOY_"))}
     done = subprocess.run(

@@ -69,6 +69,24 @@ def test_settings_that_no_function_can_keep_are_refused_before_anything_is_deplo
     assert "a function may run for 900 s: lower keeper.timeout" in done.stderr
 
 
+def test_a_token_that_is_soon_guessed_and_hooks_without_one_are_refused_and_not_shown() -> None:
+    short = printed(WIKIKEEPER_WEB__TOKEN="hunter2")
+    without = printed(WIKIKEEPER_HOOKS__SLACK_SECRET="hunter2-hunter2-hunter2")
+
+    assert (short.returncode, without.returncode) == (2, 2)
+    assert "web.token has 7 characters" in short.stderr
+    assert "hooks.slack_secret is set and web.token is not" in without.stderr
+    assert "hunter2" not in short.stderr + without.stderr
+
+
+@pytest.mark.parametrize("bound", ["-1", "ten", "1.5"])
+def test_a_bound_of_pages_at_once_that_is_no_number_is_refused(bound: str) -> None:
+    done = printed(DEPLOY_PAGES_AT_ONCE=bound)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "DEPLOY_PAGES_AT_ONCE must be a whole number" in done.stderr
+
+
 @pytest.mark.parametrize("hours", ["1", "169", "two", "73.5"])
 def test_hours_that_no_alarm_can_look_back_over_are_refused(hours: str) -> None:
     done = printed(DEPLOY_QUIET_HOURS=hours)

@@ -15,6 +15,7 @@ from tests.infra.conftest import ROOT
 
 from wikikeeper.settings import NESTED, PREFIX, Settings
 
+DEFAULTS = "shared/wikikeeper/setting_groups.py"
 WITHOUT_SETTINGS = {name: value for name, value in os.environ.items() if not name.startswith((PREFIX, "DEPLOY_"))}
 
 
@@ -59,7 +60,7 @@ def test_the_project_as_it_is_agrees_with_itself(copy: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "before", "after"),
     [
-        ("shared/wikikeeper/settings.py", "keep_threshold: Share = 0.6", "keep_threshold: Share = 0.7"),
+        (DEFAULTS, "keep_threshold: Share = 0.6", "keep_threshold: Share = 0.7"),
         ("infra/template.yaml", "ResearchKeepThreshold: {Type: Number, Default: 0.6}",
          "ResearchKeepThreshold: {Type: Number, Default: 0.7}"),
         ("infra/template.yaml", "        WIKIKEEPER_GATE__LIMIT: !Ref GateLimit\n", ""),
@@ -76,7 +77,7 @@ def test_the_project_as_it_is_agrees_with_itself(copy: Path) -> None:
          "    for name in type(field.default).model_fields if name != 'limit'\n"),
         ("infra/modal_app.py", "SETTINGS = load(HERE)", "SETTINGS = Settings(gate={'limit': 3})"),
     ],
-    ids=["settings.py", "template default", "template environment", "template secret", "workflow default", "workflow default of a step",
+    ids=["the groups", "template default", "template environment", "template secret", "workflow default", "workflow default of a step",
          "workflow secret", "example default", "example secret", "README", "Modal variable", "Modal value"],
 )  # fmt: skip
 def test_one_default_amiss_in_one_place_makes_check_fail(copy: Path, file: str, before: str, after: str) -> None:
@@ -89,11 +90,11 @@ def test_one_default_amiss_in_one_place_makes_check_fail(copy: Path, file: str, 
 
     assert done.returncode == 1
     amiss = re.findall(r"^(\S+) differs", done.stderr, re.MULTILINE)
-    assert amiss == ([file] if file != "shared/wikikeeper/settings.py" else list(PARTS))
+    assert amiss == ([file] if file != DEFAULTS else list(PARTS))
 
 
 def test_a_new_setting_is_missed_everywhere(copy: Path) -> None:
-    path = copy / "shared" / "wikikeeper" / "settings.py"
+    path = copy / DEFAULTS
     text = path.read_text("utf-8")
     path.write_text(text.replace("    limit: int = Field(", "    spare: int = 7\n    limit: int = Field(", 1), "utf-8")
 
@@ -120,8 +121,9 @@ class Host(Group):
 
 
 def with_new_group(root: Path) -> None:
-    path = root / "shared" / "wikikeeper" / "settings.py"
-    text = path.read_text("utf-8").replace("class Host(Group):\n", NEW_GROUP, 1)
+    groups, path = root / DEFAULTS, root / "shared" / "wikikeeper" / "settings.py"
+    groups.write_text(groups.read_text("utf-8").replace("class Host(Group):\n", NEW_GROUP, 1), "utf-8")
+    text = path.read_text("utf-8").replace("    Host,\n", "    Host,\n    Spare,\n", 1)
     path.write_text(
         text.replace("    host: Host = Host()\n", "    host: Host = Host()\n    spare: Spare = Spare()\n"), "utf-8"
     )
@@ -171,7 +173,7 @@ def test_a_new_key_of_which_nobody_said_who_needs_it_is_brought_nowhere(copy: Pa
 
 
 def test_a_default_that_no_environment_can_hold_is_named_by_its_type(copy: Path) -> None:
-    path = copy / "shared" / "wikikeeper" / "settings.py"
+    path = copy / DEFAULTS
     text = path.read_text("utf-8")
     path.write_text(
         text.replace("    limit: int = Field(", "    shares: dict[str, int] = {'a': 1}\n    limit: int = Field(", 1),
@@ -205,10 +207,17 @@ def test_every_setting_can_be_chosen_for_a_deployment_but_the_stacks_own_queues(
     assert left_out == {name for name in every_setting() if name.endswith("_QUEUE")}
 
 
+SECRETS_OF_PAGES = {
+    "WIKIKEEPER_WEB__TOKEN",
+    *(f"WIKIKEEPER_HOOKS__{way}_{kind}" for way in ("CYCLE", "GITHUB", "SLACK") for kind in ("SECRET", "OLD_SECRET")),
+}
+
+
 def test_keys_and_what_may_hold_a_password_are_secrets() -> None:
     assert {choice.variable for choice in choices() if choice.secret} == {
         "WIKIKEEPER_LLAMA__API_KEY", "WIKIKEEPER_LLAMA__PROXY_KEY", "WIKIKEEPER_LLAMA__PROXY_SECRET",
         "WIKIKEEPER_KEEPER__API_KEY", "WIKIKEEPER_SEARXNG__URL", "MODAL_TOKEN_ID", "MODAL_TOKEN_SECRET",
+        "WIKIKEEPER_SLACK__WEBHOOK_URL", *SECRETS_OF_PAGES,
     }  # fmt: skip
 
 
@@ -254,10 +263,11 @@ def test_the_stack_tells_functions_the_names_of_what_it_made(template: dict[str,
 
 def test_secrets_reach_only_functions_that_ask_the_servers_they_are_for(template: dict[str, Any]) -> None:
     secrets = {choice.variable for choice in settings() if choice.secret}
-    keys = secrets - {"WIKIKEEPER_SEARXNG__URL"}
+    keys = {name for name in secrets if name.startswith(("WIKIKEEPER_LLAMA__", "WIKIKEEPER_KEEPER__"))}
 
     assert {name: environment.keys() & secrets for name, environment in functions(template).items()} == {
-        "ScheduleCycle": secrets, "JudgeResult": keys, "WriteNote": set(), "ReapStale": set(),
+        "ScheduleCycle": keys | {"WIKIKEEPER_SEARXNG__URL"}, "JudgeResult": keys, "WriteNote": set(),
+        "ReapStale": {"WIKIKEEPER_SLACK__WEBHOOK_URL"}, "Web": SECRETS_OF_PAGES,
     }  # fmt: skip
 
 

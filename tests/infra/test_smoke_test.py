@@ -11,13 +11,16 @@ from tests.infra.conftest import ROOT
 # aws lambda invoke writes the function's answer into the file that is named last.
 FAKE_AWS = """#!/usr/bin/env bash
 echo "$*" >>"$SAID"
+[[ $1 == cloudformation ]] && { echo "$PAGES"; exit; }
 echo '{"errorMessage": "Unusable: aws.bucket"}' >"${@: -1}"
 [[ $* == *"--function-name wiki-$BROKEN "* ]] && echo Unhandled || echo None
 """
 FAKE_CURL = """#!/usr/bin/env bash
 echo "$*" >>"$SAID"
+case $* in */login) STATUS=$LOGIN ;; */runs) STATUS=$RUNS ;; esac
 printf '%s' "$STATUS"
 """
+PAGES = "https://abc.lambda-url.us-east-1.on.aws/"
 
 
 FAKE_PYTHON = """#!/usr/bin/env bash
@@ -35,7 +38,7 @@ def smoke(folder: Path, where: str, **environment: str) -> tuple["subprocess.Com
     done = subprocess.run(
         [ROOT / "infra" / "smoke_test.sh", where],
         env=os.environ
-        | {"PATH": f"{folder}:{os.environ['PATH']}", "PYTHON": str(folder / "python"), "SAID": str(said), "BROKEN": ""}
+        | {"PATH": f"{folder}:{os.environ['PATH']}", "PYTHON": str(folder / "python"), "SAID": str(said), "BROKEN": "", "PAGES": "", "LOGIN": "200", "RUNS": "303"}
         | environment,
         capture_output=True, text=True, timeout=30, check=False,
     )  # fmt: skip
@@ -46,7 +49,32 @@ def test_each_function_is_started_and_the_tick_is_tried(tmp_path: Path) -> None:
     done, said = smoke(tmp_path, "aws", DEPLOY_STACK="wiki")
 
     assert done.returncode == 0, done.stderr
-    assert [line.split()[3] for line in said] == ["wiki-judge-result", "wiki-write-note", "wiki-reap-stale", "wiki-schedule-cycle"]  # fmt: skip
+    started = [line.split()[3] for line in said if line.startswith("lambda")]
+    assert started == ["wiki-judge-result", "wiki-write-note", "wiki-reap-stale", "wiki-schedule-cycle"]
+    assert "no pages: WIKIKEEPER_WEB__TOKEN is not set" in done.stdout
+
+
+def test_pages_show_their_form_to_strangers_and_nothing_else(tmp_path: Path) -> None:
+    done, said = smoke(tmp_path, "aws", DEPLOY_STACK="wiki", PAGES=PAGES)
+
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[-1] for line in said[-2:]] == [f"{PAGES}login", f"{PAGES}runs"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ({"RUNS": "200"}, "runs answers 200 to a stranger; it must be 303"),
+        ({"LOGIN": "502"}, "login answers 502 to a stranger; it must be 200"),
+    ],
+)
+def test_pages_that_are_open_or_do_not_start_fail_the_deployment(
+    tmp_path: Path, answers: dict[str, str], said: str
+) -> None:
+    done, _ = smoke(tmp_path, "aws", DEPLOY_STACK="wiki", PAGES=PAGES, **answers)
+
+    assert done.returncode == 1
+    assert said in done.stderr
 
 
 @pytest.mark.parametrize("function", ["judge-result", "write-note", "reap-stale", "schedule-cycle"])

@@ -18,6 +18,8 @@ from tests.infra.conftest import REGION
 UNKNOWN_TO_THE_STAND_IN = {
     "AWS::CloudWatch::Alarm",
     "AWS::Lambda::EventInvokeConfig",
+    "AWS::Lambda::Permission",
+    "AWS::Lambda::Url",
     "AWS::Logs::MetricFilter",
     "AWS::S3::BucketPolicy",
     "AWS::Scheduler::Schedule",
@@ -37,6 +39,7 @@ def stack(template: dict[str, Any]) -> Iterator[dict[str, str]]:
         for name, resource in known["Resources"].items()
         if resource["Type"] not in UNKNOWN_TO_THE_STAND_IN
     }
+    del known["Outputs"]["Pages"]  # the address of a Url
     with pytest.MonkeyPatch.context() as patch, mock_aws():
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
             patch.setenv(name, "none")
@@ -45,6 +48,7 @@ def stack(template: dict[str, Any]) -> Iterator[dict[str, str]]:
         cloudformation.create_stack(
             StackName=STACK,
             TemplateBody=json.dumps(known),
+            Parameters=[{"ParameterKey": "WebToken", "ParameterValue": "0123456789abcdef"}],
             Capabilities=["CAPABILITY_IAM"],
         )
         assert cloudformation.describe_stacks(StackName=STACK)["Stacks"][0]["StackStatus"] == "CREATE_COMPLETE"
@@ -92,7 +96,7 @@ def test_each_queue_hands_its_dead_letters_on(stack: dict[str, str], name: str) 
     assert int(redrive["maxReceiveCount"]) == 3
 
 
-@pytest.mark.parametrize("function", ["schedule-cycle", "judge-result", "write-note", "reap-stale"])
+@pytest.mark.parametrize("function", ["schedule-cycle", "judge-result", "write-note", "reap-stale", "web"])
 def test_a_function_is_told_queues_table_and_bucket_that_are_there(stack: dict[str, str], function: str) -> None:
     told = environment(function)
     sqs = boto3.client("sqs")

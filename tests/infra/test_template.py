@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.infra.conftest import ROOT
-from tests.infra.stack_parts import FUNCTIONS, QUEUE_OF, of_type, refuses_plain_http, resolved
+from tests.infra.stack_parts import FUNCTIONS, QUEUE_OF, WORKERS, of_type, refuses_plain_http, resolved
 
 from wikikeeper.models import COMMAND, ReapStale
 from wikikeeper.parts import CYCLE_LEASE
@@ -41,10 +41,47 @@ def test_each_function_is_an_image_of_its_own_from_the_one_dockerfile(
     assert (ROOT / "infra" / "requirements" / f"{deployed}.txt").exists()
 
 
-def test_no_function_can_be_called_from_the_web(template: dict[str, Any]) -> None:
-    kinds = {resource["Type"] for resource in template["Resources"].values()}
+def test_no_function_but_the_pages_can_be_called_from_the_web(template: dict[str, Any]) -> None:
+    open_to_it = {
+        resource["Properties"].get("FunctionName", resource["Properties"].get("TargetFunctionArn"))["Ref"]
+        for resource in template["Resources"].values()
+        if re.search("Url$|Permission$|ApiGateway", resource["Type"])
+    }
 
-    assert not {kind for kind in kinds if re.search("Url$|Permission$|ApiGateway", kind)}
+    assert open_to_it == {"Web"}
+
+
+def test_a_url_lets_everybody_to_the_pages_and_to_nothing_else_of_the_function(template: dict[str, Any]) -> None:
+    url = of_type(template, "AWS::Lambda::Url")["WebUrl"]
+    permissions = {
+        (permission["Action"], permission["Principal"], permission.get("FunctionUrlAuthType"),
+         permission.get("InvokedViaFunctionUrl"))
+        for permission in of_type(template, "AWS::Lambda::Permission").values()
+    }  # fmt: skip
+
+    assert url["AuthType"] == "NONE"
+    assert "Cors" not in url
+    assert permissions == {
+        ("lambda:InvokeFunctionUrl", "*", "NONE", None), ("lambda:InvokeFunction", "*", None, True)
+    }  # fmt: skip
+
+
+def test_without_a_token_there_are_no_pages_nor_anything_of_theirs(template: dict[str, Any]) -> None:
+    theirs = {name for name in template["Resources"] if name.startswith("Web")}
+    conditional = {name for name, part in template["Resources"].items() if part.get("Condition") == "Pages"}
+
+    assert template["Conditions"]["Pages"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "WebToken"}, ""]}]}
+    assert theirs == conditional >= {"Web", "WebUrl", "WebRole", "WebLogs", "WebErrorsAlarm"}
+    assert template["Outputs"]["Pages"]["Condition"] == "Pages"
+    assert template["Outputs"]["Pages"]["Value"] == {"Fn::GetAtt": ["WebUrl", "FunctionUrl"]}
+
+
+def test_strangers_can_start_so_many_pages_at_once(template: dict[str, Any]) -> None:
+    bound = template["Resources"]["Web"]["Properties"]["ReservedConcurrentExecutions"]
+
+    assert bound == {"Fn::If": ["PagesAreBounded", {"Ref": "PagesAtOnce"}, {"Ref": "AWS::NoValue"}]}
+    assert template["Conditions"]["PagesAreBounded"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": "PagesAtOnce"}, 0]}]}
+    assert template["Parameters"]["PagesAtOnce"]["Default"] == 10
 
 
 def test_lambda_does_not_take_commands_that_wait_for_a_runaway_loop(template: dict[str, Any]) -> None:
@@ -84,7 +121,7 @@ def test_logs_go_to_a_group_that_forgets(template: dict[str, Any], name: str, de
 # -- queues
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", WORKERS)
 def test_each_function_reads_its_own_queue_and_reports_failures_one_by_one(template: dict[str, Any], name: str) -> None:
     mapping = template["Resources"][f"{name}Commands"]["Properties"]
 
@@ -92,7 +129,7 @@ def test_each_function_reads_its_own_queue_and_reports_failures_one_by_one(templ
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", WORKERS)
 def test_a_queue_hides_messages_for_six_times_what_its_function_may_take(template: dict[str, Any], name: str) -> None:
     timeout = resolved(template, template["Resources"][name]["Properties"]["Timeout"])
     queue = template["Resources"][f"{QUEUE_OF[name]}Queue"]["Properties"]
@@ -100,7 +137,7 @@ def test_a_queue_hides_messages_for_six_times_what_its_function_may_take(templat
     assert resolved(template, queue["VisibilityTimeout"]) >= 6 * timeout
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", WORKERS)
 def test_a_message_that_kills_three_workers_is_put_aside_for_two_weeks(template: dict[str, Any], name: str) -> None:
     queue = template["Resources"][f"{QUEUE_OF[name]}Queue"]["Properties"]
     aside = template["Resources"][f"{QUEUE_OF[name]}DeadLetters"]["Properties"]
@@ -112,7 +149,7 @@ def test_a_message_that_kills_three_workers_is_put_aside_for_two_weeks(template:
     assert aside["MessageRetentionPeriod"] == LONGEST_RETENTION > queue["MessageRetentionPeriod"]
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", WORKERS)
 def test_a_message_lives_long_enough_to_be_put_aside(template: dict[str, Any], name: str) -> None:
     """Else one that kills its workers would vanish unseen, before its last receipt."""
     queue = template["Resources"][f"{QUEUE_OF[name]}Queue"]["Properties"]

@@ -8,9 +8,18 @@ from typing import Any
 
 import pytest
 from tests.infra.conftest import ROOT
-from tests.infra.stack_parts import FUNCTIONS, QUEUE_OF, allowed, as_list, of_type, refuses_plain_http, statements
+from tests.infra.stack_parts import (
+    FUNCTIONS,
+    QUEUE_OF,
+    WORKERS,
+    allowed,
+    as_list,
+    of_type,
+    refuses_plain_http,
+    statements,
+)
 
-from wikikeeper.adapters.aws.dynamodb_items import ALERTS
+from wikikeeper.adapters.aws.dynamodb_items import ALERTS, FOUND
 from wikikeeper.adapters.aws.json_log import JsonLog
 
 # -- who may do what
@@ -30,9 +39,10 @@ def test_each_function_has_a_role_of_its_own_and_takes_from_its_own_queue_alone(
     template: dict[str, Any], name: str
 ) -> None:
     may = allowed(template, f"{name}Role")
+    own = {f"{QUEUE_OF[name]}Queue"} if name in WORKERS else set()
 
     assert template["Resources"][name]["Properties"]["Role"] == {"Fn::GetAtt": [f"{name}Role", "Arn"]}
-    assert may["sqs:ReceiveMessage"] == may["sqs:DeleteMessage"] == {f"{QUEUE_OF[name]}Queue"}
+    assert may.get("sqs:ReceiveMessage", set()) == may.get("sqs:DeleteMessage", set()) == own
     assert may["logs:PutLogEvents"] == {f"{name}Logs"}
 
 
@@ -43,15 +53,20 @@ def test_each_function_has_a_role_of_its_own_and_takes_from_its_own_queue_alone(
         ("JudgeResult", {"JudgeQueue", "NoteQueue"}),
         ("WriteNote", set()),
         ("ReapStale", {"ScheduleQueue", "JudgeQueue", "NoteQueue"}),
+        ("Web", {"ScheduleQueue"}),
     ],
 )
 def test_a_function_sends_what_its_workflow_returns_and_what_it_cannot_parse(
     template: dict[str, Any], name: str, queues: set[str]
 ) -> None:
-    assert allowed(template, f"{name}Role")["sqs:SendMessage"] == queues | {f"{QUEUE_OF[name]}DeadLetters"}
+    aside = {f"{QUEUE_OF[name]}DeadLetters"} if name in WORKERS else set()
+
+    assert allowed(template, f"{name}Role")["sqs:SendMessage"] == queues | aside
 
 
-def test_notes_are_written_by_the_note_writer_alone_and_topics_by_nobody(template: dict[str, Any]) -> None:
+def test_notes_are_written_by_the_note_writer_moved_by_the_pages_and_topics_written_by_nobody(
+    template: dict[str, Any],
+) -> None:
     writers = {name: allowed(template, f"{name}Role").get("s3:PutObject", set()) for name in FUNCTIONS}
 
     assert writers == {
@@ -59,10 +74,13 @@ def test_notes_are_written_by_the_note_writer_alone_and_topics_by_nobody(templat
         "JudgeResult": {"${Bucket.Arn}/pages/*"},
         "WriteNote": {"${Bucket.Arn}/wiki/inbox/awaiting/*"},
         "ReapStale": set(),
+        "Web": {"${Bucket.Arn}/wiki/inbox/completed/*"},
     }
 
 
-def test_nothing_is_deleted_from_the_table_but_alerts_that_are_over(template: dict[str, Any]) -> None:
+def test_nothing_is_deleted_from_the_table_but_alerts_and_lists_of_finds_that_are_over(
+    template: dict[str, Any],
+) -> None:
     deleting = [
         (name, statement.get("Condition"))
         for name in FUNCTIONS
@@ -70,15 +88,25 @@ def test_nothing_is_deleted_from_the_table_but_alerts_that_are_over(template: di
         if "dynamodb:DeleteItem" in as_list(statement["Action"])
     ]
 
-    alerts_alone = {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [ALERTS]}}
-    assert deleting == [("ScheduleCycle", alerts_alone), ("JudgeResult", alerts_alone)]
+    alerts_alone, finds_alone = (
+        {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [partition]}} for partition in (ALERTS, FOUND)
+    )
+    assert deleting == [("ScheduleCycle", alerts_alone), ("JudgeResult", alerts_alone), ("ReapStale", finds_alone)]
 
 
-def test_nothing_may_delete_from_the_wiki_scan_the_table_or_change_the_stack(template: dict[str, Any]) -> None:
+def test_only_the_pages_may_delete_from_the_wiki_and_only_notes_that_they_move(template: dict[str, Any]) -> None:
+    deleting = {name: allowed(template, f"{name}Role").get("s3:DeleteObject") for name in FUNCTIONS}
+
+    assert deleting == dict.fromkeys(WORKERS) | {
+        "Web": {"${Bucket.Arn}/wiki/inbox/awaiting/*", "${Bucket.Arn}/wiki/inbox/completed/*"}
+    }
+
+
+def test_nothing_may_scan_the_table_or_change_the_stack(template: dict[str, Any]) -> None:
     actions = {action for name in FUNCTIONS for action in allowed(template, f"{name}Role")}
 
     assert {action.partition(":")[0] for action in actions} == {"logs", "sqs", "dynamodb", "s3"}
-    assert not actions & {"s3:DeleteObject", "dynamodb:Scan", "dynamodb:DeleteTable", "dynamodb:UpdateTable"}
+    assert not actions & {"dynamodb:Scan", "dynamodb:DeleteTable", "dynamodb:UpdateTable"}
 
 
 def test_the_user_of_functions_on_modal_may_do_what_the_functions_may_on_lambda(template: dict[str, Any]) -> None:
@@ -147,7 +175,7 @@ def test_a_person_is_told_of_alarms_if_one_was_named(template: dict[str, Any]) -
 def own_alarms(template: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Those on what the functions themselves report."""
     alarms = of_type(template, "AWS::CloudWatch::Alarm")
-    return {name: alarm for name, alarm in alarms.items() if alarm["Namespace"] != "AWS/SQS"}
+    return {name: alarm for name, alarm in alarms.items() if alarm["Namespace"] == {"Ref": "AWS::StackName"}}
 
 
 def alarmed(alarm: dict[str, Any], hours: list[int | None], quiet_hours: int = 73) -> bool:
@@ -201,7 +229,7 @@ def test_silence_raises_an_alarm(template: dict[str, Any], hours: list[int | Non
 def test_a_stack_that_rests_is_not_scolded_for_its_silence(template: dict[str, Any]) -> None:
     alarms = {name: part for name, part in template["Resources"].items() if part["Type"] == "AWS::CloudWatch::Alarm"}
 
-    assert [name for name, alarm in alarms.items() if "Condition" in alarm] == ["QuietAlarm"]
+    assert {name for name, alarm in alarms.items() if "Condition" in alarm} == {"QuietAlarm", "WebErrorsAlarm"}
     assert alarms["QuietAlarm"]["Condition"] == "Ticking"
     assert template["Conditions"]["Ticking"] == {"Fn::Equals": [{"Ref": "Rules"}, "ENABLED"]}
 
@@ -211,6 +239,16 @@ def test_what_needs_a_person_raises_an_alarm_the_first_time(template: dict[str, 
     alarm = own_alarms(template)[f"{name}Alarm"]
 
     assert (alarm["MetricName"], alarm["Statistic"], alarm["EvaluationPeriods"]) == (event, "Sum", 1)
+    assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (0, "GreaterThanThreshold")
+    assert alarm["TreatMissingData"] == "notBreaching"
+
+
+def test_pages_that_fail_raise_an_alarm_the_first_time(template: dict[str, Any]) -> None:
+    """The URL answers 502 for a function that did not start, ran out of time or raised, so this counts them, too."""
+    alarm = of_type(template, "AWS::CloudWatch::Alarm")["WebErrorsAlarm"]
+
+    assert (alarm["Namespace"], alarm["MetricName"], alarm["Statistic"]) == ("AWS/Lambda", "Url5xxCount", "Sum")
+    assert alarm["Dimensions"] == [{"Name": "FunctionName", "Value": {"Ref": "Web"}}]
     assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (0, "GreaterThanThreshold")
     assert alarm["TreatMissingData"] == "notBreaching"
 

@@ -318,7 +318,7 @@ def test_a_fault_of_ours_is_answered_as_one_that_may_be_tried_again(hooks: HookW
         raise RuntimeError(f"secret of {slug}")
 
     class BrokenWiki:
-        keys = staticmethod(broken)
+        read = keys = staticmethod(broken)
 
     app = replace(world.app, wiki=BrokenWiki())  # type: ignore[arg-type]
     answer = HookWorld(replace(world, app=app)).cycle(ASK)

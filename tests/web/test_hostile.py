@@ -1,10 +1,22 @@
 """Titles, addresses, quotes, errors and notes of strangers on every page: nothing runs, loads, or breaks the page."""
 
 import pytest
-from tests.adapters.contracts.samples import NOW, TOPIC, VERDICT, a_cycle, a_failure, a_result, a_run, claimed
+from tests.adapters.contracts.samples import LEASE, NOW, TOPIC, VERDICT, a_cycle, a_failure, a_result, a_run, claimed
 from tests.web.pages import World
 
-from wikikeeper.models import Alert, CycleState, Findings, Quote, ResultState, StoredPage
+from wikikeeper.adapters.local.gate import SqliteSlots
+from wikikeeper.models import (
+    Alert,
+    Condition,
+    CycleState,
+    Escalation,
+    Findings,
+    Lane,
+    ModelSighting,
+    Quote,
+    ResultState,
+    StoredPage,
+)
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -93,6 +105,11 @@ def fill(web: World, text: str, url: str = "https://example.org/") -> list[str]:
     )
     web.store.start_cycle(skipped)
     web.store.raise_alert(Alert(subject=f"model:{text}", cause=text, detail=text, raised=NOW))
+    web.store.escalate(Escalation(id=text, subject=f"cycle:{text}", topic=TOPIC, detail=text, raised=NOW))
+    web.store.saw_model(ModelSighting(model=text, condition=Condition.REFUSING, cause=text, detail=text, since=NOW))
+    slots, now = SqliteSlots(web.store.database, web.site.clock.now), web.site.clock.now()
+    slots.want(text, Lane.PLEB, NOW, now + LEASE)
+    slots.take(1, text, Lane.KEEPER, now + LEASE, 1)
     (web.root / "topics" / f"{TOPIC}.md").write_text("---\ntitle: T\nlinks:\n  - https://example.org/\n---\nBrief.\n")
     notes = web.root / "inbox" / "awaiting"
     notes.mkdir(parents=True, exist_ok=True)

@@ -1,27 +1,36 @@
-"""Topics, cycles, thresholds, labels, attention and notes."""
+"""Topics, cycles, thresholds, labels and notes."""
 
 from datetime import timedelta
 
 import pytest
 from tests.adapters.contracts.samples import (
-    CYCLE,
     HASH,
     LEASE,
     NOW,
     TOPIC,
     VERDICT,
     a_cycle,
-    a_failure,
     a_result,
     a_run,
     claimed,
 )
 from tests.web.pages import OWN, World
 
-from wikikeeper.adapters.local.gate import SqliteGate
-from wikikeeper.models import Alert, CycleState, Judgement, Kind, Lane, ResultState, Run, StoredPage
+from wikikeeper.adapters.local.gate import SqliteGate, SqliteSlots
+from wikikeeper.models import (
+    Condition,
+    CycleState,
+    Judgement,
+    Kind,
+    Lane,
+    ModelSighting,
+    ResultState,
+    Run,
+    StoredPage,
+)
 from wikikeeper.policy.notes import new_note
 from wikikeeper.policy.topics import parse_topic
+from wikikeeper.web.topics import NEWEST_SIGHTINGS
 
 TOPIC_FILE = b"""---
 title: Postgres
@@ -72,9 +81,41 @@ def test_a_topic_says_why_its_last_cycle_was_skipped(web: World) -> None:
     write_topic(web)
     web.store.start_cycle(a_cycle(state=CycleState.SKIPPED, reason="unreachable: connection refused", lease_until=None))
 
+    assert "skipped: unreachable: connection refused" in web.get("/topics").text
+
+
+def test_a_model_that_was_never_seen_is_no_healthy_one(web: World) -> None:
+    assert "No cycle has looked at it yet" in web.get("/topics").text
+
+
+def test_how_the_model_was_is_shown_newest_first_with_the_reason(web: World) -> None:
+    for minutes, condition, cause, detail in (
+        (0, Condition.HEALTHY, "healthy", "answers"),
+        (1, Condition.UNREACHABLE, "unreachable", "connection refused"),
+        (2, Condition.LOADING, "loading", "weights"),
+    ):
+        since = NOW + timedelta(minutes=minutes)
+        web.store.saw_model(ModelSighting(model="d-1", condition=condition, cause=cause, detail=detail, since=since))
+
     shown = web.get("/topics")
-    assert "skipped: unreachable: connection refused" in shown.text
-    assert "0 of 1 cycles found the model healthy" in shown.source
+    assert "d-1 is loading since 2026-03-01 12:02:00 UTC" in shown.text
+    assert shown.text.index("loading: weights") < shown.text.index("unreachable: connection refused")
+    assert "answers" not in shown.text, "of a model that is well there is nothing to say"
+    assert "3 changes, of which 1 to healthy" in shown.source
+    drawn = [attributes["class"] for tag, attributes in shown.tags if tag == "rect"]
+    assert drawn == ["healthy", "stopped", "skipped"]
+
+
+def test_of_a_long_history_the_newest_changes_are_shown(web: World) -> None:
+    for minutes in range(NEWEST_SIGHTINGS + 5):
+        condition = Condition.HEALTHY if minutes % 2 else Condition.LOADING
+        since = NOW + timedelta(minutes=minutes)
+        web.store.saw_model(ModelSighting(model="d-1", condition=condition, cause=condition, detail="", since=since))
+
+    shown = web.get("/topics")
+    assert [tag for tag, _ in shown.tags].count("rect") == NEWEST_SIGHTINGS
+    assert "12:04:00" not in shown.text
+    assert "12:05:00" in shown.text
 
 
 def test_a_faulty_topic_file_is_shown_with_its_line(web: World) -> None:
@@ -92,6 +133,17 @@ def test_who_holds_a_permit_is_shown_with_lane(web: World) -> None:
     assert "1 of 2 permits are held" in shown
     assert "keeper" in shown
     assert "host:1" in shown
+    assert "No lane waits" in shown
+
+
+def test_who_waits_at_the_gate_is_shown_with_lane_and_since_when(web: World) -> None:
+    slots = SqliteSlots(web.store.database, web.site.clock.now)
+    slots.want("process-7", Lane.PLEB, NOW - timedelta(minutes=3), web.site.clock.now() + LEASE)
+
+    shown = web.get("/topics").text
+    assert "0 of 2 permits are held" in shown
+    assert "pleb process-7 2026-03-01 11:57:00 UTC" in shown
+    assert "No lane waits" not in shown
 
 
 def test_cycles_are_paged_newest_first(web: World) -> None:
@@ -198,37 +250,6 @@ def test_calibrating_proposes_thresholds_with_intervals_weights_and_a_picture(we
     assert " kept 16 8 2.0" in shown.text
     assert "recall" in shown.text
     assert [1 for tag, a in shown.tags if tag == "polyline" and a["class"] == "recall"]
-
-
-# -- attention
-
-
-def test_nothing_needs_a_person_in_a_new_wiki(web: World) -> None:
-    assert "Nothing needs you." in web.get("/attention").text
-
-
-def test_parked_work_is_brought_back_by_its_button(web: World) -> None:
-    claim = claimed(web.store)
-    web.store.put_back(claim, stay_in_cycle=False, failure=a_failure(cause="malformed"))
-    web.store.settle("r0001", CYCLE, attempts=3, state=ResultState.PARKED, verdict=None, at=NOW)
-    assert "malformed" in web.get("/attention").text
-
-    assert web.post("/results/r0001/retry") == "/attention#parked"
-    result = web.store.result("r0001")
-    assert result is not None
-    assert result.state is ResultState.WAITING
-    assert web.client.post("/results/r0001/retry", headers=OWN).status_code == 409
-    assert web.client.post("/results/nobody/retry", headers=OWN).status_code == 404
-
-
-def test_alerts_and_injections_are_shown_with_what_to_do(web: World) -> None:
-    web.store.raise_alert(Alert(subject="model:d", cause="unreachable", detail="start the server", raised=NOW))
-    dropped = VERDICT.model_copy(update={"kept": False, "reason": "injection", "quotes": ()})
-    web.store.put_run(a_run(title="Poisoned", verdict=dropped, kept=False))
-
-    shown = web.get("/attention").text
-    for said in ("start the server", "Poisoned", "addresses an AI reader"):
-        assert said in shown
 
 
 # -- notes

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from tests.workflows.reaping import (
     LEASE,
-    NOTE_LATE,
     SILENT_CYCLE,
     Killed,
     cycle_of,
@@ -32,13 +31,11 @@ from wikikeeper.models import (
     ResultState,
     Send,
     StartCycle,
-    WriteNote,
 )
 from wikikeeper.workflows.judge_result import judge_result
 from wikikeeper.workflows.reap_stale import reap_stale
 from wikikeeper.workflows.schedule_cycle import schedule_cycle, see_model
 from wikikeeper.workflows.silences import look
-from wikikeeper.workflows.write_note import write_note
 
 # -- claims
 
@@ -311,54 +308,21 @@ def test_an_open_cycle_that_goes_silent_twice_reaches_a_person(world: World) -> 
     assert told(world) == [escalation.id]
 
 
-# -- notes
+def test_a_tick_that_is_sent_once_more_waits_for_a_model_that_wakes(world: World) -> None:
+    world.pages(a="One.")
+    with killing(world, "drain_cycle"), pytest.raises(Killed):
+        schedule_cycle(StartCycle(topic="postgres", tick="t"), world.app)
+    world.clock.advance(LEASE)
+    [again] = sweep(world)
+    world.decider.now = ModelState(state="waking", cause="sleeping")
+    assert isinstance(again.command, StartCycle)
 
+    [later] = schedule_cycle(again.command, world.app)
 
-def unnoted(world: World) -> None:
-    [send] = started(world, a="One.")
-    assert isinstance(send.command, JudgeResult)
-    judge_result(send.command, world.app)
-
-
-def test_a_note_that_cannot_be_written_is_tried_three_times_and_told_once(world: World) -> None:
-    unnoted(world)
-    tried = 0
-    for _ in range(12):
-        world.clock.advance(NOTE_LATE)
-        for send in sweep(world):
-            assert isinstance(send.command, WriteNote)
-            tried += 1
-            with killing(world, "open_note"), pytest.raises(Killed):
-                write_note(send.command, world.app)
-
-    assert tried == 3
-    [escalation] = escalations(world)
-    assert escalation.subject == "note:postgres"
-    assert told(world) == [escalation.id]
+    assert later.after == timedelta(minutes=1)
+    world.decider.now = ModelState(state="healthy")
+    world.run(later)
     assert world.states() == {"a": ResultState.KEPT}
-
-
-def test_a_new_kept_page_writes_the_note_that_was_given_up(world: World) -> None:
-    test_a_note_that_cannot_be_written_is_tried_three_times_and_told_once(world)
-    world.pages(b="Two.")
-
-    world.cycle()
-
-    assert len(world.notes()) == 1
-    silence = world.app.store.silence("note:postgres")
-    assert silence is not None
-    assert silence.nonresponses == 0
-
-
-def test_a_note_that_is_being_written_is_no_silence(world: World) -> None:
-    """Its writer has cleared what was due and is at it: the first sweep only sees that, the next one tells."""
-    unnoted(world)
-    world.app.store.clear_note_due("postgres")
-
-    assert sweep(world) == []
-    assert sweep(world) == []
-    world.clock.advance(NOTE_LATE)
-    assert [send.command for send in sweep(world)] == [WriteNote(topic="postgres")]
 
 
 # -- looking

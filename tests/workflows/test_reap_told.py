@@ -77,6 +77,9 @@ def test_a_freed_claim_is_told_and_its_call_has_its_run_before_anybody_else_has_
     assert world.reporter.of("claim_freed") == [{"topic": "postgres", "result": was.id, "fence": was.fence}]
     [run] = world.runs()
     assert (run.id, run.outcome, run.started) == (run_id(was.id, was.fence), "lost", begun)
+    asked = (world.app.keeper.model, world.app.keeper.question_version)
+    assert (run.model_asked, run.question_version) == asked
+    assert run.error == "the worker went silent during the call"
 
 
 def test_a_page_that_is_given_up_says_why_and_how_to_try_it_again(world: World) -> None:

@@ -28,10 +28,9 @@ MOMENT = timedelta(microseconds=1)
 
 
 def seen(world: World, *, alone: bool = False) -> list[tuple[str, str, Action, int, bool]]:
-    return [
-        (silent.subject, silent.topic, silent.action, silent.nonresponses, silent.only_seen)
-        for silent in look(world.app, alone=alone)
-    ]
+    found = look(world.app, alone=alone)
+    assert all(silent.said for silent in found)
+    return [(each.subject, each.topic, each.action, each.nonresponses, each.only_seen) for each in found]
 
 
 def open_cycle(world: World, tick: str, lease: timedelta, **changes: object) -> str:
@@ -115,6 +114,17 @@ def test_a_cycle_of_which_a_claim_has_to_be_settled_first_is_not_looked_at(world
     assert [subject.partition(":")[0] for subject, *_ in seen(world)] == ["result"]
 
 
+def lost(world: World) -> None:
+    """A cycle that drains, its commands lost; nobody ever looked at the model."""
+    now = world.clock.now()
+    open_cycle(world, "t", LEASE, state=CycleState.DRAINING, lease_until=None)
+    url = "https://example.org/a"
+    result = Result(id="r", topic="postgres", url=url, canonical=url, revision=1, origin=Origin.LINK, found=now)
+    assert world.app.store.add_results(cycle_id("postgres", "t"), [result])
+    assert world.app.store.send_result("r", cycle_id("postgres", "t"), instead_of=None)
+    world.clock.advance(SILENT_CYCLE)
+
+
 def two_cycles(world: World) -> tuple[str, str]:
     """One that is worked on, and one that has not had its turn."""
     world.topic("sqlite", TOPIC)
@@ -147,6 +157,22 @@ def test_a_cycle_without_anything_that_waits_is_left_to_close(world: World) -> N
     assert seen(world) == []
 
 
+def test_a_newer_cycle_that_is_done_with_its_pages_hides_none_that_is_not(world: World) -> None:
+    lost(world)
+    world.topic("sqlite", TOPIC)
+    newer = Cycle(
+        id=cycle_id("sqlite", "t"),
+        topic="sqlite",
+        tick="t",
+        state=CycleState.DRAINING,
+        started=world.clock.now(),
+        cap=9,
+    )
+    assert world.app.store.start_cycle(newer)
+
+    assert seen(world) == [(f"cycle:{cycle_id('postgres', 't')}", "postgres", Action.RECOVER, 0, False)]
+
+
 def test_who_is_alone_finds_no_silence_in_what_waits(world: World) -> None:
     started(world, a="One.")
     world.clock.advance(10 * SILENT_CYCLE)
@@ -168,17 +194,6 @@ def test_a_cycle_that_drains_for_a_day_is_warned_of(world: World) -> None:
     assert world.reporter.of("stage_long") == [
         {"topic": "postgres", "cycle": cycle.id, "since": cycle.started.isoformat()}
     ]
-
-
-def lost(world: World) -> None:
-    """A cycle that drains, its commands lost; nobody ever looked at the model."""
-    now = world.clock.now()
-    open_cycle(world, "t", LEASE, state=CycleState.DRAINING, lease_until=None)
-    url = "https://example.org/a"
-    result = Result(id="r", topic="postgres", url=url, canonical=url, revision=1, origin=Origin.LINK, found=now)
-    assert world.app.store.add_results(cycle_id("postgres", "t"), [result])
-    assert world.app.store.send_result("r", cycle_id("postgres", "t"), instead_of=None)
-    world.clock.advance(SILENT_CYCLE)
 
 
 @pytest.mark.parametrize(
@@ -275,3 +290,31 @@ def test_a_topic_with_nothing_to_note_hides_none_that_has(world: World) -> None:
     world.clock.advance(LEASE)
 
     assert [subject for subject, *_ in seen(world)] == ["note:postgres"]
+
+
+def test_a_note_whose_time_has_not_come_hides_none_whose_time_has(world: World) -> None:
+    unnoted(world)
+    world.topic("aaa", TOPIC)
+    [send] = schedule_cycle(StartCycle(topic="aaa", tick="t"), world.app)
+    assert isinstance(send.command, JudgeResult)
+    judge_result(send.command, world.app)
+    world.app.store.clear_note_due("aaa")
+    world.clock.advance(LEASE)
+    assert [subject for subject, *_ in seen(world)] == ["note:aaa", "note:postgres"]
+    assert world.app.store.set_note_due("aaa", world.clock.now())
+
+    assert [subject for subject, *_ in seen(world)] == ["note:postgres"]
+
+
+def test_a_note_may_be_queued_behind_what_is_worked_on_for_as_long_as_a_cycle(world: World) -> None:
+    unnoted(world)
+    long, now = 4 * SILENT_CYCLE, world.clock.now()
+    world.pages(b="Two.")
+    [send] = schedule_cycle(StartCycle(topic="postgres", tick="t2"), world.app)
+    assert isinstance(send.command, JudgeResult)
+    assert world.app.store.claim(send.command.result, send.command.cycle, now, now + long)
+
+    world.clock.advance(world.app.rules.silence_after - MOMENT)
+    assert seen(world) == []
+    world.clock.advance(MOMENT)
+    assert seen(world) == [("note:postgres", "postgres", Action.RECOVER, 0, False)]

@@ -134,15 +134,18 @@ class GateLine:
             if lease is None or permit.until <= now:
                 return None
             if until <= lease.until:
-                return self._renewed(lease, permit, until)
+                lease.permit = permit.model_copy(update={"until": until})
+                return lease.permit
         held = self._slots.extend(permit.slot, lease.fence, until)
         with self._turn:
             if not held:
                 self._forget(lease)
                 return None
             lease.until = max(lease.until, until)
-            # It may have run out, and gone to another thread, while the store was asked.
-            return self._renewed(lease, permit, until) if self._lease_of(permit) is lease else None
+            if self._lease_of(permit) is not lease:
+                return None  # it ran out, and went to another thread, while the store was asked
+            lease.permit = permit.model_copy(update={"until": until})
+            return lease.permit
 
     def release(self, permit: Permit) -> bool:
         self._refresh_view_to_hand_on(permit)
@@ -329,10 +332,7 @@ class GateLine:
 
     def _oldest(self) -> Iterable[_Waiting]:
         """The first of each lane."""
-        firsts: dict[Lane, _Waiting] = {}
-        for waiting in self._here.line:
-            firsts.setdefault(waiting.lane, waiting)
-        return firsts.values()
+        return {waiting.lane: waiting for waiting in reversed(self._here.line)}.values()
 
     def _demand(self, waiting: _Waiting) -> Demand:
         """As others see it: a demand is a little older than its waiter until it is refreshed."""
@@ -346,8 +346,7 @@ class GateLine:
         )
 
     def _hand_on(self, lease: _Lease, now: datetime) -> bool:
-        following = self._first()
-        if following is None:
+        if (following := self._first()) is None:
             return False
         may = policy.may_hand_on(
             self._demand(following),
@@ -390,11 +389,6 @@ class GateLine:
         lease = self._here.leases.get(permit.slot)
         held = lease is not None and lease.permit is not None and lease.permit.fence == permit.fence
         return lease if held else None
-
-    @staticmethod
-    def _renewed(lease: _Lease, permit: Permit, until: datetime) -> Permit:
-        lease.permit = permit.model_copy(update={"until": until})
-        return lease.permit
 
     def _forget(self, lease: _Lease) -> None:
         if self._here.leases.get(lease.slot) is lease:

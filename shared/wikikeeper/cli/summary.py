@@ -25,6 +25,7 @@ SAID = {
     "claim_freed": "{topic}: took back a result whose worker went silent",
     "cycle_recovered": "{topic}: nobody worked on its results; they were sent again",
     "escalated": "[red]attention[/red] {subject}: {detail}",
+    "escalation_not_delivered": "[yellow]not delivered[/yellow] {escalation}: {cause} {detail}; the next run tries again",
     "command_failed": "[red]failed[/red] {command}: {error}",
 }
 """What a person should see while it happens; the rest is shown with --debug."""

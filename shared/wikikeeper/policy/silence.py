@@ -16,9 +16,20 @@
 So one silence gets at most `limit` recoveries, each a call at most.
 """
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
-from wikikeeper.models import Action, Condition, Cycle, CycleState, ModelState, Result, ResultState, Silence, Stage
+from wikikeeper.models import (
+    Action,
+    Condition,
+    Cycle,
+    CycleState,
+    Escalation,
+    ModelState,
+    Result,
+    ResultState,
+    Silence,
+    Stage,
+)
 
 CONDITIONS = {
     "loading": Condition.LOADING,
@@ -106,6 +117,18 @@ def note_is_silent(
     patience = after if busy else soon
     heard = due if last_sent is None else max(due, last_sent)
     return now - heard >= patience
+
+
+def message(escalation: Escalation) -> str:
+    """What a person is sent: nothing in it comes from a page."""
+    return "\n".join(
+        (
+            f"wikikeeper gave up on silent work of the topic {escalation.topic}",
+            escalation.detail,
+            f"Given up since {escalation.raised.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
+            f"Id: {escalation.id}",
+        )
+    )
 
 
 def condition(state: ModelState) -> Condition:

@@ -1,4 +1,4 @@
-"""What needs a person: alerts, parked work, injections, quotes that no longer hold. Each says what to do."""
+"""What needs a person: alerts, silent and parked work, injections, quotes that do not hold. Each says what to do."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -6,7 +6,7 @@ from itertools import islice
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import RedirectResponse
 
-from wikikeeper.models import ResultState, Run, StoredPage
+from wikikeeper.models import Escalation, FailureKind, Result, ResultState, Run, StoredPage
 from wikikeeper.policy.notes import entries
 from wikikeeper.policy.run_filter import Ended, RunFilter
 from wikikeeper.policy.verification import FAULTS, Check, Standing, check_entry
@@ -16,6 +16,8 @@ from wikikeeper.web.runs import MOST_READ
 from wikikeeper.web.site import Site
 from wikikeeper.workflows.context import read_topics
 
+MOST_ESCALATIONS = 50
+"""Newest that are looked at: more than a person reads, and a year brings few."""
 MOST_PARKED = 100
 MOST_INJECTIONS = 20
 MOST_NOTES = 40
@@ -41,11 +43,13 @@ def router(site: Site) -> APIRouter:
             "attention.html",
             alerts=list(site.store.alerts()),
             faults=faults,
+            escalations=[one for one in islice(site.store.escalations(), MOST_ESCALATIONS) if _stands(site, one)],
             parked=parked[:MOST_PARKED],
             more_parked=len(parked) > MOST_PARKED,
             injections=_injections(site),
             broken=list(_broken_quotes(site)),
             to_do=TO_DO,
+            silent=FailureKind.SILENT,
             checked=MOST_NOTES,
         )
 
@@ -64,6 +68,29 @@ def router(site: Site) -> APIRouter:
         return "/attention#parked"
 
     return routes
+
+
+def _stands(site: Site, escalation: Escalation) -> bool:
+    """Whether a person still has to do something: it was not told everywhere, or what went silent did not go on since."""
+    if escalation.delivered is None:
+        return True
+    kind, _, subject = escalation.subject.partition(":")
+    match kind:
+        case "result":
+            result = site.store.result(subject)
+            return result is not None and _was_given_up(result)
+        case "note":
+            silence = site.store.silence(escalation.subject)
+            return silence is not None and silence.nonresponses > 0
+        case _:  # the topic's next cycle takes along what the silent one left
+            last_run = site.store.topic(escalation.topic).last_run
+            return last_run is None or last_run <= escalation.raised
+
+
+def _was_given_up(result: Result) -> bool:
+    return (
+        result.state is ResultState.PARKED and bool(result.failures) and result.failures[-1].kind is FailureKind.SILENT
+    )
 
 
 def _injections(site: Site) -> tuple[Run, ...]:

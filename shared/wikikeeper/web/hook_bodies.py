@@ -11,7 +11,6 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     WrapValidator,
 )
-from pydantic_core import PydanticCustomError
 
 from wikikeeper.models import Value
 from wikikeeper.models.topics import Slug
@@ -31,10 +30,7 @@ LATER = ("extract", "article")
 def _address(raw: object, handler: ValidatorFunctionWrapHandler) -> str:
     text = handler(raw)
     assert isinstance(text, str)
-    try:
-        return wellformed(text)
-    except ValueError as error:
-        raise PydanticCustomError("bad_address", "{reason}", {"reason": str(error)}) from None
+    return wellformed(text)
 
 
 Urls = Annotated[
@@ -220,4 +216,5 @@ def _said(where: Sequence[int | str], fault: str, message: str) -> str:
         return "not valid JSON"
     if fault == "extra_forbidden":
         return f"{name!a} is no field of this kind: hooks take addresses, never text"
+    message = message.removeprefix("Value error, ")  # what pydantic sets before a reason of ours
     return f"{name}: {message}" if name else message

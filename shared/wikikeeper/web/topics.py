@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from fastapi import APIRouter, Request
 
-from wikikeeper.models import Cycle, CycleState, ResultState, Run, Topic, TopicState
+from wikikeeper.models import Condition, Cycle, CycleState, ResultState, Run, Topic, TopicState
 from wikikeeper.policy import schedule
 from wikikeeper.policy.run_filter import RunFilter
 from wikikeeper.web.render import Html, page
@@ -16,8 +17,10 @@ from wikikeeper.workflows.context import read_topics
 
 NEWEST_CALLS = 200
 """Calls that a topic's yield is taken of: what it yields now, not since it was made."""
-NEWEST_CYCLES = 60
-"""Cycles of all topics that show how the model was."""
+NEWEST_SIGHTINGS = 60
+"""Changes of the model that are drawn: those of some weeks, where it sleeps between cycles."""
+TONES = {Condition.HEALTHY: "healthy", Condition.WAKING: "skipped", Condition.LOADING: "skipped"}
+"""How a condition is drawn; any other as what needs a person. A model that sleeps between cycles wakes and loads."""
 OPEN = frozenset({ResultState.WAITING, ResultState.JUDGING, ResultState.PARKED})
 
 
@@ -58,17 +61,6 @@ class Row:
         return f"{cycle.state.value}: {cycle.reason or 'no reason is known'}"
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """How the model was when a cycle looked at it."""
-
-    at: datetime
-    topic: str
-    state: str
-    """healthy, skipped or stopped"""
-    why: str
-
-
 def router(site: Site) -> APIRouter:
     routes = APIRouter(tags=["topics"])
 
@@ -82,22 +74,13 @@ def router(site: Site) -> APIRouter:
             rows=[_row(site, topic, now) for topic in read],
             faults=faults,
             permits=site.store.permits(now),
+            demands=site.store.demands(now),
             limit=site.gate_limit,
-            seen=model_seen(site.store.cycle_page(None, after=None, most=NEWEST_CYCLES).cycles),
+            seen=list(islice(site.store.model_history(), NEWEST_SIGHTINGS)),
+            tones=TONES,
         )
 
     return routes
-
-
-def model_seen(cycles: Iterable[Cycle]) -> list[Seen]:
-    """Newest first. A cycle that drained or ended well found the model healthy."""
-    seen = []
-    for cycle in cycles:
-        state = cycle.state.value if cycle.state in (CycleState.SKIPPED, CycleState.STOPPED) else "healthy"
-        if cycle.state in (CycleState.OPEN, CycleState.EXPIRED):
-            continue
-        seen.append(Seen(at=cycle.started, topic=cycle.topic, state=state, why=cycle.reason or ""))
-    return seen
 
 
 def gain(runs: Iterable[Run]) -> Yield:

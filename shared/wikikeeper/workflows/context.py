@@ -6,7 +6,19 @@ from datetime import timedelta
 from wikikeeper.errors import Unusable
 from wikikeeper.models import Thresholds, Topic, TopicFault
 from wikikeeper.policy import topics as policy
-from wikikeeper.ports import Clock, Decider, Extractor, Fetcher, Gate, Keeper, Reporter, RunStore, Search, Wiki
+from wikikeeper.ports import (
+    Clock,
+    Decider,
+    Extractor,
+    Fetcher,
+    Gate,
+    Keeper,
+    Messenger,
+    Reporter,
+    RunStore,
+    Search,
+    Wiki,
+)
 
 
 def read_topics(wiki: Wiki) -> tuple[list[Topic], list[TopicFault]]:
@@ -71,6 +83,8 @@ class App:
     rules: Rules
     holder: str
     """Who asks for permits: names this process to a person."""
+    messenger: Messenger | None = None
+    """Where a person is told besides the log; None: nowhere."""
 
     def topics(self) -> tuple[list[Topic], list[TopicFault]]:
         """All topic files as they are now; a bad one is a fault and stops no other."""

@@ -32,11 +32,8 @@ from wikikeeper.errors import (
 )
 from wikikeeper.models import (
     Claim,
-    Extract,
     Failure,
     FailureKind,
-    Fetched,
-    Findings,
     JudgeResult,
     Lane,
     Origin,
@@ -54,10 +51,11 @@ from wikikeeper.models import (
 from wikikeeper.policy import verdict as policy
 from wikikeeper.policy.closing import REFUSALS_THAT_STOP
 from wikikeeper.policy.identity import brief_hash, result_id, run_id
-from wikikeeper.policy.paragraphs import judged, text_hash
+from wikikeeper.policy.paragraphs import text_hash
 from wikikeeper.policy.runs import triage_run
 from wikikeeper.ports import Judged
 from wikikeeper.workflows.context import App
+from wikikeeper.workflows.page_text import PageText, half, read
 from wikikeeper.workflows.reap_stale import record_lost_call
 from wikikeeper.workflows.schedule_cycle import RUNNING, WAKE_AGAIN, answered, see_model, stop
 
@@ -87,16 +85,6 @@ def judge_result(command: JudgeResult, app: App) -> list[Send]:
         raise
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
-    """What is judged of a page."""
-
-    fetched: Fetched
-    title: str
-    paragraphs: tuple[str, ...]
-    findings: Findings
-
-
 @dataclass(slots=True)
 class _Judging:
     command: JudgeResult
@@ -115,7 +103,7 @@ class _Judging:
         if topic is None or cycle is None or cycle.state not in RUNNING:
             return self._wait_for_next_cycle()
         try:
-            text = self._read(topic)
+            text = read(self.result, topic, self.app)
         except Unfetchable as error:
             return self._finish(Verdict.unfetchable(error.cause), None)
         except FetchFailed as error:
@@ -148,27 +136,7 @@ class _Judging:
         run = self.app.store.run(run_id(self.result.id, fence), started)
         return run if run is not None and run.outcome == "answered" else None
 
-    def _read(self, topic: Topic) -> _Text | None:
-        """Fetch and extract. None: the server says that the page has not changed since the revision before."""
-        fetched = self.app.fetcher.fetch(
-            self.result.url,
-            origin=self.result.origin,
-            folder=topic.folder,
-            etag=self.result.etag,
-            last_modified=self.result.last_modified,
-        )
-        if fetched.not_modified:
-            return None
-        extract: Extract = self.app.extractor.extract(fetched)
-        paragraphs, truncated = judged(extract.paragraphs, self.app.rules.max_chars)
-        return _Text(
-            fetched=fetched,
-            title=self.result.title or extract.title,
-            paragraphs=paragraphs,
-            findings=extract.findings.model_copy(update={"truncated": truncated}),
-        )
-
-    def _fold_if_known(self, text: _Text) -> list[Send] | None:
+    def _fold_if_known(self, text: PageText) -> list[Send] | None:
         """Claim the text for this result, or follow the result that has it. None: the text is ours to judge."""
         store, mine, known = self.app.store, self.result.id, text_hash(text.paragraphs)
         owner = store.claim_text(self.result.topic, known, mine)
@@ -190,7 +158,7 @@ class _Judging:
         self._put_back(stay_in_cycle=True)
         return [Send(command=self.command, after=TWIN_AGAIN)]
 
-    def _with_permit(self, topic: Topic, text: _Text) -> list[Send]:
+    def _with_permit(self, topic: Topic, text: PageText) -> list[Send]:
         rules, asked = self.app.rules, self.app.clock.now()
         permit = self.app.gate.acquire(Lane.KEEPER, self.app.holder, rules.permit_lease, rules.patience)
         if isinstance(permit, Wait):
@@ -201,7 +169,7 @@ class _Judging:
         finally:
             self.app.gate.release(permit)
 
-    def _ask(self, topic: Topic, text: _Text, permit: Permit, gate_wait: float) -> list[Send]:
+    def _ask(self, topic: Topic, text: PageText, permit: Permit, gate_wait: float) -> list[Send]:
         """One call; a page that the server refuses is halved once and asked again under a fence of its own."""
         paragraphs, halved = text.paragraphs, False
         while True:
@@ -214,7 +182,7 @@ class _Judging:
                 self._record(self._run(started, gate_wait, error=error))
                 if isinstance(error, PageRefused) and not halved:
                     halved = True
-                    paragraphs = _half(paragraphs)
+                    paragraphs = half(paragraphs)
                     renewed = self.app.gate.renew(permit, self.app.rules.permit_lease)
                     if renewed is None:
                         self._put_back(stay_in_cycle=True)
@@ -237,7 +205,13 @@ class _Judging:
         return None
 
     def _answered(
-        self, topic: Topic, text: _Text, paragraphs: Sequence[str], answer: Judged, started: datetime, gate_wait: float
+        self,
+        topic: Topic,
+        text: PageText,
+        paragraphs: Sequence[str],
+        answer: Judged,
+        started: datetime,
+        gate_wait: float,
     ) -> list[Send]:
         rules = self.app.rules
         findings = text.findings.model_copy(
@@ -303,7 +277,7 @@ class _Judging:
         error: ModelError | None = None,
         answer: Judged | None = None,
         verdict: Verdict | None = None,
-        text: _Text | None = None,
+        text: PageText | None = None,
     ) -> Run:
         return triage_run(
             self.result,
@@ -325,7 +299,7 @@ class _Judging:
     def _finish(
         self,
         verdict: Verdict,
-        text: _Text | None,
+        text: PageText | None,
         *,
         title: str | None = None,
         known: str | None = None,
@@ -367,7 +341,7 @@ class _Judging:
         if started is not None and (now is None or now.call_fence != self.claim.fence):
             self.app.store.supersede_run(run_id(self.result.id, self.claim.fence), started)
 
-    def _fold(self, into: str, text: _Text | None) -> list[Send]:
+    def _fold(self, into: str, text: PageText | None) -> list[Send]:
         self.app.store.finish(
             self.claim,
             ResultState.FOLDED,
@@ -407,8 +381,3 @@ class _Judging:
 
     def _seconds_since(self, then: datetime) -> float:
         return max((self.app.clock.now() - then).total_seconds(), 0.0)
-
-
-def _half(paragraphs: Sequence[str]) -> tuple[str, ...]:
-    """The first half by characters, in whole paragraphs where there are several."""
-    return judged(paragraphs, max(sum(map(len, paragraphs)) // 2, 1))[0]

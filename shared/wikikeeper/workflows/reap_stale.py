@@ -7,7 +7,7 @@ The only code that frees an expired claim, so that a limit on recovery cannot be
                     ▲      raised first, with a new fence; then    │                  │ parked (a result), stopped (a cycle)
                     │      sent again. Not raised: not sent        │                  │ one escalation, by its id
                     └── an outcome was recorded ───────────────────┘                  ▼
-    escalated       told with its id until every place has it                    cooldown ── its end starts nothing;
+    escalated       told with its id until log and messenger have it             cooldown ── its end starts nothing;
                                                                                   a person or real activity does
     what                          silent when                        recovered by            given up as
     a claim                       its lease ran out                  waiting, fence + 1      parked, reason silent
@@ -26,8 +26,10 @@ on its way for a draining cycle is sent again, since the commands died with thei
 from collections import Counter
 from datetime import datetime, timedelta
 
+from wikikeeper.errors import NotDelivered, Unusable
 from wikikeeper.models import (
     Action,
+    Alert,
     CloseCycle,
     Condition,
     Cycle,
@@ -53,6 +55,8 @@ from wikikeeper.workflows.silences import OPEN, PARKED, WAITING, Silent, look
 
 LONGEST_DELAY = timedelta(minutes=15)
 """Of a command, in every host: what SQS takes."""
+MESSENGER = "messenger"
+"""The subject of alerts about it."""
 
 
 def reap_stale(command: ReapStale, app: App) -> list[Send]:
@@ -306,7 +310,11 @@ def _make_up(identity: str, app: App) -> None:
 
 
 def _deliver(app: App) -> None:
-    """Tell what was not told everywhere. Delivered at least once: it is marked only after it was told."""
+    """Tell what was not told everywhere. Delivered at least once: it is marked only after it was told.
+
+    A messenger that cannot be reached is not asked again in this sweep: each try may take its whole deadline.
+    """
+    reachable = True
     for escalation in app.store.escalations(undelivered=True):
         app.reporter.event(
             "escalated",
@@ -315,4 +323,24 @@ def _deliver(app: App) -> None:
             topic=escalation.topic,
             detail=escalation.detail,
         )
-        app.store.escalation_delivered(escalation.id, app.clock.now())
+        if not reachable:
+            continue
+        try:
+            if app.messenger is not None:
+                app.messenger.send(policy.message(escalation))
+        except NotDelivered as error:
+            reachable = False
+            _not_delivered(escalation, error.cause, error.detail, app)
+        except Unusable as error:
+            # Of this text perhaps, so the others are tried; it waits for a person, who sees it where alerts are shown.
+            _not_delivered(escalation, "unusable", str(error), app)
+            raised = Alert(subject=MESSENGER, cause="unusable", detail=str(error), raised=app.clock.now())
+            if app.store.raise_alert(raised):
+                app.reporter.event("alert", subject=MESSENGER, cause=raised.cause, detail=raised.detail)
+        else:
+            app.store.escalation_delivered(escalation.id, app.clock.now())
+            app.store.clear_alerts(MESSENGER)
+
+
+def _not_delivered(escalation: Escalation, cause: str, detail: str, app: App) -> None:
+    app.reporter.event("escalation_not_delivered", escalation=escalation.id, cause=cause, detail=detail)

@@ -7,16 +7,18 @@ import sys
 from pathlib import Path
 
 import pytest
-from pydantic import HttpUrl
+from pydantic import HttpUrl, SecretStr
 from tests.adapters.aws.schema import make_bucket, make_queue, make_table
 
 from wikikeeper import cloud_app
 from wikikeeper.adapters.aws.clients import Clients
 from wikikeeper.adapters.aws.dynamodb_table import Table
 from wikikeeper.adapters.aws.json_log import JsonLog
+from wikikeeper.adapters.slack.messenger import SlackMessenger
 from wikikeeper.cloud_app import FUNCTIONS, build, build_sender, installation_secret
 from wikikeeper.errors import Unusable
 from wikikeeper.models import ReapStale, Send, StartCycle, WriteNote
+from wikikeeper.setting_groups import Slack
 from wikikeeper.settings import Aws, Llama, Settings
 from wikikeeper.workflows.context import App
 from wikikeeper.workflows.reap_stale import reap_stale
@@ -91,6 +93,17 @@ def test_a_part_that_a_function_has_no_use_for_says_so(function: str, settings: 
             _ = getattr(app, part).anything
     if not isinstance(app.extractor, cloud_app.Absent):
         app.extractor.close()
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_the_function_that_tells_a_person_has_a_messenger_where_one_is_set_up(
+    function: str, settings: Settings, moto: Clients
+) -> None:
+    slack = Slack(webhook_url=SecretStr("http://127.0.0.1:1/services/T0/B0/x"))
+    app = build(function, settings.model_copy(update={"slack": slack}), JsonLog(), moto)
+
+    assert isinstance(app.messenger, SlackMessenger) == (function == "reap_stale")
+    assert build(function, settings, JsonLog(), moto).messenger is None
 
 
 def test_workflows_run_on_what_their_function_is_given(settings: Settings, moto: Clients) -> None:

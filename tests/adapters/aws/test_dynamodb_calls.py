@@ -27,7 +27,7 @@ from wikikeeper.adapters.aws.dynamodb_items import call_mark, cycle_key
 from wikikeeper.adapters.aws.dynamodb_store import DynamoRunStore
 from wikikeeper.adapters.aws.dynamodb_table import Item, Key, Table
 from wikikeeper.adapters.aws.s3_pages import S3Pages
-from wikikeeper.models import Claim, ResultState
+from wikikeeper.models import Claim, CycleState, ResultState
 
 UNTIL = NOW + LEASE
 LONGER = NOW + 2 * LEASE
@@ -225,3 +225,18 @@ def test_freezing_stands_still_before_a_request(table: Table) -> None:
     frozen.put_new({"pk": "c", "sk": "d"})
 
     assert [item is not None for item in seen] == [True]
+
+
+@pytest.mark.parametrize("state", [CycleState.OPEN, CycleState.STOPPED])
+def test_a_call_that_cannot_be_counted_renews_no_claim_for_nothing(
+    roto: Clients, table: Table, state: CycleState
+) -> None:
+    """Where the cap is reached, and where the cycle is over: the look costs half a unit, the writes two and more."""
+    counting = CountingTable(roto.dynamodb, table.name)
+    store = process(roto, counting)
+    store.start_cycle(a_cycle(cap=0 if state is CycleState.OPEN else 9, state=state))
+    claim = claimed(store)
+    counting.written.clear()
+
+    assert store.begin_call(claim, CYCLE, NOW, LONGER) is None
+    assert not counting.written

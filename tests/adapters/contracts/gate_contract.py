@@ -46,6 +46,19 @@ class GateContract(GateHandingOn, GateLanes):
         assert len({taken(gate).slot, taken(gate).slot}) == 2
         refused(gate)
 
+    def test_what_is_taken_over_is_held_as_long_as_what_was_taken_first(
+        self, open_gate: OpenGate, clock: SettableClock
+    ) -> None:
+        dead, other, third = (open_gate(1, clock.now) for _ in range(3))
+        taken(dead, ttl=SECOND)
+        clock.advance(TTL)
+
+        permit = taken(other, ttl=TTL)
+
+        assert permit.until == clock.now() + TTL
+        refused(third)
+        assert other.renew(permit, TTL) is not None
+
     def test_gates_over_the_same_permits_share_the_limit(self, open_gate: OpenGate, clock: SettableClock) -> None:
         one, other = open_gate(2, clock.now), open_gate(2, clock.now)
         taken(one)

@@ -134,16 +134,24 @@ class ClaimsContract:
         ("state", "counts"),
         [(state, state in {CycleState.OPEN, CycleState.DRAINING}) for state in CycleState],
     )
+    @pytest.mark.parametrize("longer", [False, True])
     def test_calls_are_begun_only_in_a_cycle_that_is_open_or_draining(
-        self, store: RunStore, state: CycleState, counts: bool
+        self, store: RunStore, state: CycleState, counts: bool, longer: bool
     ) -> None:
         store.start_cycle(a_cycle(id="c", state=state))
         claim = claimed(store)
 
-        begun = store.begin_call(claim, "c", NOW, NOW + 2 * LEASE)
+        begun = store.begin_call(claim, "c", NOW, NOW + (2 if longer else 1) * LEASE)
         assert (begun is not None) == counts
         assert stored_cycle(store, "c").calls == counts
         assert stored(store).fence == (begun or claim).fence
+
+    def test_one_call_is_begun_under_a_claim_as_it_was_given_out(self, store: RunStore) -> None:
+        claim = claimed(store)
+        assert store.begin_call(claim, CYCLE, NOW, NOW + LEASE) is not None
+
+        assert store.begin_call(claim, CYCLE, NOW + SECOND, NOW + LEASE) is None
+        assert (stored_cycle(store).calls, store.call_begun(stored(store))) == (1, NOW)
 
     def test_a_lost_claim_counts_no_call(self, store: RunStore) -> None:
         claim = claimed(store)

@@ -1,5 +1,7 @@
 """What every run store promises about cycles."""
 
+from datetime import timedelta
+
 import pytest
 from tests.adapters.contracts.samples import (
     CYCLE,
@@ -47,6 +49,8 @@ class CyclesContract:
         again = stored_cycle(store)
         assert (again.state, again.fence, again.lease_until) == (CycleState.OPEN, 2, NOW + 2 * LEASE)
         assert (again.ended, again.reason) == (None, None)
+        store.purge(NOW + timedelta(days=999))
+        assert stored_cycle(store) == again, "it is no history any more"
 
     def test_calls_of_an_expired_tick_still_count_when_it_is_opened_again(self, store: RunStore) -> None:
         claim = claimed(store)
@@ -179,3 +183,7 @@ class CyclesContract:
         assert store.start_cycle(a_cycle())
 
         assert store.cycle("other") == other
+
+    def test_a_refusal_counts_only_for_a_cycle_that_was_started(self, store: RunStore) -> None:
+        with pytest.raises(KeyError):
+            store.count_refusal("unknown")

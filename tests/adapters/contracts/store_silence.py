@@ -178,9 +178,13 @@ class SilenceContract:
         assert store.saw_model(other)
         assert store.saw_model(seen[2])
         assert not store.saw_model(a_sighting(9, Condition.HEALTHY))
+        assert not store.saw_model(a_sighting(2, Condition.WAKING)), "at one moment it was seen one way"
+        alike = a_sighting(3, Condition.HEALTHY, model="alike")
+        assert store.saw_model(alike)
 
         assert list(store.model_history("decider")) == seen[::-1]
         assert list(store.model_history("other")) == [other]
+        assert list(store.model_history("alike")) == [alike]
         assert [sighting.since for sighting in store.model_history()] == [
-            NOW + timedelta(minutes=minutes) for minutes in (2, 1, 1, 0)
+            NOW + timedelta(minutes=minutes) for minutes in (3, 2, 1, 1, 0)
         ]

@@ -1,14 +1,16 @@
-"""What every run store promises to the pages: a page of runs or cycles at a time, labels, permits."""
+"""What every run store promises to the pages: a page of runs or cycles at a time, labels, who is at the gate."""
 
-from collections.abc import Iterator
-from datetime import timedelta
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.adapters.contracts.samples import NOW, SECOND, TOPIC, VERDICT, a_cycle, a_run, in_parallel
+from tests.adapters.contracts.samples import LEASE, NOW, SECOND, TOPIC, VERDICT, a_cycle, a_run, in_parallel
 
-from wikikeeper.models import Kind, Label, Run, Should, Trigger
+from wikikeeper.adapters.gate_slots import Slots
+from wikikeeper.models import Kind, Label, Lane, Permit, Run, Should, Trigger
+from wikikeeper.policy.gate import Demand
 from wikikeeper.policy.run_filter import Cursor, Ended, RunFilter
 from wikikeeper.ports_web import WebStore
 
@@ -51,15 +53,17 @@ def filters() -> st.SearchStrategy[RunFilter]:
     )
 
 
-class WebContract:
-    @pytest.fixture
-    def store(self) -> Iterator[WebStore]:
-        raise NotImplementedError
+def paging(examples: int) -> Callable[..., None]:
+    """The test of so many filters and sizes of a page; over a network each costs a hundred requests."""
 
-    @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+    @settings(max_examples=examples, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
     @given(chosen=filters(), most=st.integers(1, 20), most_read=st.integers(1, 25))
-    def test_pages_of_any_filter_and_size_hold_exactly_what_matches(
-        self, store: WebStore, chosen: RunFilter, most: int, most_read: int
+    def pages_hold_exactly_what_matches(
+        self: object,
+        store: WebStore,
+        chosen: RunFilter,
+        most: int,
+        most_read: int,
     ) -> None:
         if not next(store.runs(), None):
             in_parallel(store.put_run, of_all_sorts())
@@ -76,6 +80,20 @@ class WebContract:
                 break
         assert cursor is None
         assert seen == [run for run in store.runs() if chosen.matches(run)]
+
+    return pages_hold_exactly_what_matches
+
+
+class WebContract:
+    @pytest.fixture
+    def store(self) -> Iterator[WebStore]:
+        raise NotImplementedError
+
+    def slots(self, store: WebStore) -> Slots:
+        """The gate's part of this store, for which it is NOW."""
+        raise NotImplementedError
+
+    test_pages_of_any_filter_and_size_hold_exactly_what_matches = paging(60)
 
     def test_a_page_reads_no_more_than_it_is_told(self, store: WebStore) -> None:
         in_parallel(
@@ -136,5 +154,56 @@ class WebContract:
 
         assert store.labels_of(["r0001"]) == {"r0001": a_label(should=Should.DISCARDED, drawn=True)}
 
-    def test_nobody_holds_a_permit_of_a_new_store(self, store: WebStore) -> None:
+    def test_there_are_more_labels_than_are_read_at_once(self, store: WebStore) -> None:
+        results = [f"r{number:04}" for number in range(105)]
+        in_parallel(store.put_label, map(a_label, results))
+
+        assert sorted(store.labels_of([*results, "nobody", *results])) == results
+        assert [label.result for label in store.labels()] == results
+
+    def test_a_range_of_time_that_ends_before_it_begins_is_empty(self, store: WebStore) -> None:
+        store.put_run(a_run())
+
+        page = store.run_page(RunFilter(since=NOW + LEASE, until=NOW), after=None, most=5, most_read=5)
+        assert (page.runs, page.next) == ((), None)
+
+    def test_the_farthest_times_a_person_can_ask_for_are_no_fault(self, store: WebStore) -> None:
+        store.put_run(a_run())
+        first, last = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
+
+        page = store.run_page(RunFilter(since=first, until=last), after=None, most=5, most_read=5)
+        assert page.runs == (a_run(),)
+        page = store.run_page(ALL, after=Cursor(started=last, id="a"), most=5, most_read=5)
+        assert page.runs == (a_run(),)
+        cycles = store.cycle_page(None, after=Cursor(started=last, id="a"), most=5)
+        assert cycles.cycles == ()
+
+    def test_who_holds_a_permit_is_listed_until_it_ends(self, store: WebStore) -> None:
         assert store.permits(NOW) == []
+        slots = self.slots(store)
+        for slot in (11, 2, 1):
+            slots.take(slot, f"host:{slot}", Lane.KEEPER, NOW + LEASE, fences=3)
+        slots.give_back(1, 3)
+
+        held = [
+            Permit(slot=slot, holder=f"host:{slot}", lane=Lane.KEEPER, fence=3, until=NOW + LEASE) for slot in (2, 11)
+        ]
+        assert store.permits(NOW) == held
+        assert store.permits(NOW + LEASE) == []
+
+    def test_who_waits_at_the_gate_is_listed_until_they_stop(self, store: WebStore) -> None:
+        assert store.demands(NOW) == []
+        slots = self.slots(store)
+        slots.want("host:1", Lane.PLEB, NOW - SECOND, NOW + LEASE)
+        slots.want("host:2", Lane.KEEPER, NOW, NOW + LEASE)
+        slots.want("host:1", Lane.KEEPER, NOW - 2 * SECOND, NOW + LEASE)
+        slots.want("host:3", Lane.KEEPER, NOW - 3 * SECOND, NOW + LEASE)
+        slots.unwant("host:3", Lane.KEEPER)
+
+        assert store.demands(NOW) == [
+            Demand(Lane.KEEPER, NOW - 2 * SECOND, "host:1"),
+            Demand(Lane.PLEB, NOW - SECOND, "host:1"),
+            Demand(Lane.KEEPER, NOW, "host:2"),
+        ]
+        assert store.demands(NOW + LEASE) == []
+        assert store.permits(NOW) == [], "who waits holds nothing"

@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 from tests.adapters.contracts.gate_contract import HASTE, LONG, TTL, GateContract, OpenGate, refused, taken
 from tests.adapters.contracts.samples import NOW
+from tests.adapters.contracts.slots_contract import SlotsContract
 
-from wikikeeper.adapters.local.gate import PACE, SqliteGate
+from wikikeeper.adapters.gate_slots import Slots
+from wikikeeper.adapters.local.gate import PACE, SqliteGate, SqliteSlots
 from wikikeeper.adapters.local.sqlite_database import Database
+from wikikeeper.fakes import SettableClock
 from wikikeeper.models import Lane, Permit
 
 
@@ -27,6 +30,12 @@ class TestSqliteGate(GateContract):
     @pytest.fixture
     def open_gate(self, database: Database) -> OpenGate:
         return partial(SqliteGate, database, pace=HASTE)
+
+
+class TestSqliteSlots(SlotsContract):
+    @pytest.fixture
+    def slots(self, database: Database, clock: SettableClock) -> Slots:
+        return SqliteSlots(database, clock.now)
 
 
 def test_threads_are_let_in_in_the_order_they_came(database: Database) -> None:
@@ -76,6 +85,14 @@ def test_who_holds_what_can_be_looked_up(database: Database) -> None:
     assert [tuple(row) for row in database.read("SELECT slot, fence, holder, lane FROM slots")] == [
         (0, 10, "draft of an article", "pleb")
     ]
+
+
+def test_a_slot_says_who_has_it_now_and_not_who_had_it(database: Database) -> None:
+    first = SqliteGate(database, 1, lambda: NOW, calls_per_permit=1)
+    assert first.release(taken(first))
+    SqliteGate(database, 1, lambda: NOW).acquire(Lane.KEEPER, "judge r1", TTL, timedelta())
+
+    assert [tuple(row) for row in database.read("SELECT holder, lane FROM slots")] == [("judge r1", "keeper")]
 
 
 def test_permits_outlive_the_process_that_gave_them(tmp_path: Path) -> None:

@@ -6,13 +6,14 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from wikikeeper.adapters.local.sqlite_database import PAGE_ROWS, Database
 from wikikeeper.adapters.local.sqlite_schema import MIGRATIONS
+from wikikeeper.adapters.local.sqlite_store import SqliteRunStore
 from wikikeeper.errors import Unusable
 
 NORMAL, FULL = 1, 2
@@ -267,6 +268,84 @@ def test_a_file_of_a_newer_version_is_left_alone(path: Path) -> None:
         Unusable, match=rf"written by a newer wikikeeper \(schema {newest + 1}, this one knows {newest}\)"
     ):
         Database(path)
+
+
+FIRST: dict[str, dict[str, str | int | bytes]] = {
+    "topics": {"slug": "a", "last_check": 5, "open_note": "k", "open_note_started": 1, "note_due": 7},
+    "cycles": {
+        "id": "a#1", "topic": "a", "tick": "1", "state": "draining", "started": 1, "fence": 2, "problems": '["x"]',
+        "found": 3, "new": 2, "sent": 2, "cap": 9, "calls": 1, "cap_reached": 0, "fetched": 1, "answered": 1, "refusals": 0,
+    },
+    "results": {
+        "id": "r1", "topic": "a", "canonical": "https://example.org/", "revision": 1, "title": "größer",
+        "about": '{"url":"https://example.org/","origin":"search"}', "found": 2, "state": "judging", "cycle": "a#1",
+        "fence": 1, "lease_until": 9, "call_fence": 1, "nonresponses": 1, "attempts": 2, "failures": "[]",
+    },
+    "texts": {"topic": "a", "text_hash": "5f", "owner": "r1"},
+    "pages": {"text_hash": "5f", "stored": 1, "paragraphs": b"\x00", "expires": 10},
+    "runs": {"id": "r1-1", "topic": "a", "started": 1, "outcome": "lost", "body": "{}", "expires": 10},
+    "alerts": {"subject": "model:d", "cause": "unreachable", "detail": "start it", "raised": 1},
+    "slots": {"slot": 1, "fence": 7, "holder": "host:1", "lane": "keeper", "until": 9},
+}  # fmt: skip
+"""A row of each table of the first version."""
+
+
+def rows_of(connection: sqlite3.Connection, table: str) -> list[dict[str, object]]:
+    connection.row_factory = sqlite3.Row
+    return [dict(row) for row in connection.execute(f"SELECT * FROM {table}")]
+
+
+@pytest.fixture
+def old(path: Path) -> sqlite3.Connection:
+    """A file as the first version left it."""
+    path.parent.mkdir(parents=True)
+    made = sqlite3.connect(path, isolation_level=None)
+    for statement in MIGRATIONS[0]:
+        made.execute(statement)
+    made.execute("PRAGMA user_version = 1")
+    for table, row in FIRST.items():
+        names, places = ", ".join(row), ", ".join(f":{name}" for name in row)
+        made.execute(f"INSERT INTO {table} ({names}) VALUES ({places})", row)
+    return made
+
+
+def test_a_file_of_the_first_version_becomes_the_newest_and_loses_nothing(path: Path, old: sqlite3.Connection) -> None:
+    made = {row["name"] for row in rows_of(old, "sqlite_schema") if row["type"] == "table"}
+    assert made == set(FIRST), "each table of the first version has a row here"
+    before = {table: rows_of(old, table) for table in FIRST}
+    old.close()
+
+    Database(path).close()
+
+    migrated, fresh = sqlite3.connect(path), path.parent / "fresh.db"
+    for table, [row] in before.items():
+        [after] = rows_of(migrated, table)
+        assert after.items() >= row.items()
+        assert {after[name] for name in after.keys() - row.keys()} <= {None}, "what is new is not known"
+    assert migrated.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS)
+    assert migrated.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
+    Database(fresh).close()
+    new = sqlite3.connect(fresh)
+    tables, fresh_tables = (
+        {row["name"]: row["sql"] for row in rows_of(connection, "sqlite_schema")} for connection in (migrated, new)
+    )
+    assert tables == fresh_tables
+    migrated.close()
+    new.close()
+
+
+def test_work_of_the_first_version_goes_on_in_the_newest(path: Path, old: sqlite3.Connection) -> None:
+    """Claimed, called and silent then; freed, claimed and called now."""
+    old.close()
+    store = SqliteRunStore(Database(path))
+    [result], [cycle] = store.results(), store.cycles()
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    assert (result.title, result.call_started, cycle.active) == ("größer", None, None)
+    assert store.free("r1", 1, now, stay_in_cycle=True)
+    claim = store.claim("r1", "a#1", now, now + timedelta(minutes=1))
+    assert claim is not None
+    assert store.begin_call(claim, "a#1", now, now + timedelta(minutes=1)) is not None
+    store.close()
 
 
 def test_opening_again_migrates_nothing(path: Path) -> None:

@@ -1,7 +1,6 @@
 """The pages' part of the SQLite store: the contract, and how it finds its rows."""
 
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -9,19 +8,13 @@ from tests.adapters.contracts.samples import LEASE, NOW, TOPIC
 from tests.adapters.contracts.store_web import WebContract
 from tests.adapters.local.test_sqlite_store import Explaining
 
-from wikikeeper.adapters.local.gate import SqliteGate
+from wikikeeper.adapters.gate_slots import Slots
+from wikikeeper.adapters.local.gate import SqliteSlots
 from wikikeeper.adapters.local.sqlite_database import Database
 from wikikeeper.adapters.local.sqlite_store import SqliteRunStore
-from wikikeeper.models import Kind, Lane
+from wikikeeper.models import Kind
 from wikikeeper.policy.run_filter import Cursor, Ended, RunFilter
 from wikikeeper.ports_web import WebStore
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqliteRunStore]:
-    store = SqliteRunStore(Database(tmp_path / ".wikikeeper" / "state.db"))
-    yield store
-    store.close()
 
 
 class TestSqlitePages(WebContract):
@@ -31,13 +24,9 @@ class TestSqlitePages(WebContract):
         yield store
         store.close()
 
-
-def test_who_holds_a_permit_is_listed_until_it_ends(store: SqliteRunStore) -> None:
-    gate = SqliteGate(store.database, 2, now=lambda: NOW)
-    permit = gate.acquire(Lane.KEEPER, "host:1", LEASE, timedelta())
-
-    assert store.permits(NOW) == [permit]
-    assert store.permits(NOW + LEASE) == []
+    def slots(self, store: WebStore) -> Slots:
+        assert isinstance(store, SqliteRunStore)
+        return SqliteSlots(store.database, lambda: NOW)
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ class DynamoSlots:
             at,
             {slot: until + self._skew for slot, until in live.items() if until > over},
             tuple(
-                Demand(_lane(item), moment(item["since"]), str(item["who"]))
+                Demand(lane_of(item), moment(item["since"]), str(item["who"]))
                 for item in items
                 if _is_demand(item) and item["who"] != who and moment(item["until"]) > at
             ),
@@ -174,5 +174,5 @@ def _is_demand(item: Item) -> bool:
     return str(item["sk"]).startswith(DEMAND)
 
 
-def _lane(item: Item) -> Lane:
+def lane_of(item: Item) -> Lane:
     return Lane(str(item["lane"]))

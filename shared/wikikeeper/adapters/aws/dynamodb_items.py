@@ -16,6 +16,7 @@
 | sighting | `sightings`       | since # model  |                       |          |              | since + a year |
 | slot   | `gate`              | number         |                       |          |              |         |
 | demand | `gate`              | lane, number   |                       |          |              |         |
+| label  | `labels`            | result         |                       |          |              |         |
 | secret | `installation`      | `secret`       |                       |          |              |         |
 
 Indexes: `open` (open, at) and `listed` (listed, at), the keys of which stay the same until they go: a change of state
@@ -60,6 +61,7 @@ RUN_SHARDS = 4
 CYCLE = "cycle"
 TOPICS, ALERTS, OPENED, CYCLES, FOUND = "topics", "alerts", "opened", "cycles", "found"
 SILENCES, ESCALATIONS, MODELS, SIGHTINGS = "silences", "escalations", "models", "sightings"
+LABELS = "labels"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

@@ -47,13 +47,24 @@ def items(table: Table, keys: Iterable[Key]) -> Iterator[Item]:
 
 
 def newest_first(
-    table: Table, partitions: Sequence[str], *, keeping: str | None, values: Mapping[str, str]
+    table: Table,
+    partitions: Sequence[str],
+    *,
+    within: tuple[str, str] | None = None,
+    keeping: str | None = None,
+    values: Mapping[str, str] | None = None,
+    page: int = PAGE,
 ) -> Iterator[Item]:
-    """The items of several partitions by their sort keys, backwards, read as they are needed."""
+    """The items of several partitions by their sort keys, backwards, read as they are needed.
+
+    `within` are the least and the greatest of the sort keys.
+    """
+    where, bound = "#pk = :partition", dict(values or {})
+    if within is not None:
+        where += " AND #sk BETWEEN :least AND :greatest"
+        bound["least"], bound["greatest"] = within
     found = (
-        table.query(
-            "#pk = :partition", {"partition": partition, **values}, keeping=keeping, newest_first=True, page=PAGE
-        )
+        table.query(where, {"partition": partition, **bound}, keeping=keeping, newest_first=True, page=page)
         for partition in partitions
     )
     return heapq.merge(*found, key=lambda item: str(item["sk"]), reverse=True)

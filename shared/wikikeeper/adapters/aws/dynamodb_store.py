@@ -15,6 +15,10 @@ Every change is one conditional write of one item; the table of items is in `dyn
 | runs, newest first                         | Query of their four partitions, backwards, merged                  |
 | a run whose start is not known             | Query of its partition from when its result was found              |
 | every result there ever was (verify, what-if) | Query of the 16 partitions of results, sorted in memory         |
+| a page of runs                             | the same partitions, backwards from the last one shown, merged, matched as they come |
+| a page of cycles                           | Query of `listed`, backwards from the last one shown; then BatchGetItem |
+| labels                                     | BatchGetItem, or Query of their partition                          |
+| permits, and who waits for one             | Query of the partition `gate`                                      |
 
 Write units of one judged result, when each item is below a kilobyte:
 
@@ -48,12 +52,13 @@ from wikikeeper.adapters.aws.dynamodb_results import Results
 from wikikeeper.adapters.aws.dynamodb_silence import Silences
 from wikikeeper.adapters.aws.dynamodb_table import Key, Table
 from wikikeeper.adapters.aws.dynamodb_topics import Topics
+from wikikeeper.adapters.aws.dynamodb_web import Pages
 from wikikeeper.adapters.aws.s3_pages import S3Pages
 from wikikeeper.models import Alert, Run, RunOutcome, StoredPage
 
 
-class DynamoRunStore(Topics, Cycles, Results, Silences):
-    """`RunStore` on DynamoDB and S3. Threads may share one. Clients belong to who made them."""
+class DynamoRunStore(Topics, Cycles, Results, Silences, Pages):
+    """`RunStore` and `PageStore` on DynamoDB and S3. Threads may share one. Clients belong to who made them."""
 
     def __init__(self, table: Table, pages: S3Pages) -> None:
         Cycles.__init__(self, table)

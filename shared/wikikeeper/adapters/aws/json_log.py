@@ -12,9 +12,9 @@ from aws_lambda_powertools import Logger
 
 SHOWN = frozenset(
     {
-        "attempts", "cap_reached", "cause", "command", "count", "cycle", "entries", "fence", "into", "kept", "kind",
-        "mend", "message_id", "note", "outcome", "reason", "request", "result", "run", "seconds", "sent", "subject", "topic",
-        "until", "where",
+        "attempts", "cap_reached", "cause", "command", "count", "cycle", "drawn", "entries", "fence", "hook", "into", "kept",
+        "kind", "mend", "message_id", "method", "note", "outcome", "reason", "request", "result", "run", "seconds", "sent",
+        "should", "status", "subject", "topic", "until", "urls", "where",
     }
 )  # fmt: skip
 """Fields that hold ids, numbers or closed words. Any other is left out and named: a new one is a decision."""

@@ -6,7 +6,8 @@ from datetime import datetime
 
 from wikikeeper.adapters.local.sqlite_database import Database, SqlValue
 from wikikeeper.adapters.local.sqlite_rows import Row, cycle_from, insert, marks, micros, moment, run_from
-from wikikeeper.models import Label, Permit
+from wikikeeper.models import Label, Lane, Permit
+from wikikeeper.policy.gate import Demand
 from wikikeeper.policy.run_filter import Cursor, CyclePage, Ended, RunFilter, RunPage
 
 _ENDED = {
@@ -92,6 +93,10 @@ class Pages:
             )
             for row in rows
         ]
+
+    def demands(self, now: datetime) -> list[Demand]:
+        rows = self.database.read("SELECT * FROM demands WHERE until > ? ORDER BY since, who", (micros(now),))
+        return [Demand(Lane(row["lane"]), moment(row["since"]), row["who"]) for row in rows]
 
 
 def _label(body: str, drawn: int) -> Label:
