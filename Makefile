@@ -74,6 +74,7 @@ lock: .venv/.stamp-uv ## pin dependencies again after a change in pyproject.toml
 	@for function in $(FUNCTIONS); do $(LOCK) --excludes infra/requirements/left-out.txt -c requirements.txt -c requirements-dev.txt \
 	  infra/requirements/$$function.in -o infra/requirements/$$function.txt || exit 1; done
 	@$(LOCK) $(UPGRADE) infra/requirements/sam.in -o infra/requirements/sam.txt
+	@$(LOCK) $(UPGRADE) -c requirements.txt -c requirements-dev.txt infra/requirements/mutation.in -o infra/requirements/mutation.txt
 
 # What it needs beside the tests is brought here, so that nobody else waits for it.
 mutation: .venv/.stamp-dev ## whether the tests notice altered rules and conditional writes: hours; ARGS='--target policy/gate'

@@ -6,10 +6,10 @@ Each target is one module in which one thing at a time is altered; the tests tha
 copy. Rules are altered by mutmut, which has to be installed; conditional writes by bench/mutation_parts/statements.py,
 since mutmut would only put XX around their texts. For each target:
 
-    mutants, killed, share       killed: a test failed, or did not end in ten times its time
+    mutants, killed, share       killed: a test failed, or they did not end in three times their time and a minute
     survivors                    each described; those that are equivalent are explained in docs/testing.md
 
-and for all together `mutants, killed, share`. Exits with 1 when a target's share is below 0.85. Takes up to an hour, on two
+and for all together `mutants, killed, share`. Exits with 1 when a target's share is below 0.85. Takes some hours on two
 cores; needs a POSIX system.
 """
 

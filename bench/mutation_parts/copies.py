@@ -17,7 +17,7 @@ from bench.mutation_parts.statements import Edit
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 60.0
-"""What tests may take that don't end by themselves, beside ten times what they take without a mutant."""
+"""What tests may take that don't end by themselves, beside three times what they take without a mutant."""
 ENVIRONMENT = {"CI": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 """The same examples each time, and no plugins that these tests don't use."""
 
@@ -84,7 +84,7 @@ def survivors(
         raise RuntimeError(
             f"{file}: without a mutant its tests end with {clean['ended']}, so they show nothing:\n{said}"
         )
-    patience = SECONDS + 10 * clean["seconds"]
+    patience = SECONDS + 3 * clean["seconds"]
     free: SimpleQueue[Copy] = SimpleQueue()
     for copy in made:
         free.put(copy)

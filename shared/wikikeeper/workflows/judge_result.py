@@ -338,7 +338,7 @@ class _Judging:
         self.app.reporter.event("verdict_superseded", topic=self.result.topic, result=self.result.id)
         now = self.app.store.result(self.result.id)
         # Where its call was known when it lost the claim, the next one repairs the verdict from its run.
-        if started is not None and (now is None or now.call_fence != self.claim.fence):
+        if started is not None and (now is None or self.claim.fence not in (now.fence, now.call_fence)):
             self.app.store.supersede_run(run_id(self.result.id, self.claim.fence), started)
 
     def _fold(self, into: str, text: PageText | None) -> list[Send]:

@@ -109,6 +109,9 @@ class SlotsContract:
         slots.want("b", Lane.PLEB, NOW, NOW + TTL)
         assert wanted("b") == [("a", Lane.KEEPER), ("a", Lane.PLEB)]
         assert wanted("a") == [("b", Lane.PLEB)]
+        slots.unwant("a", Lane.PLEB)
+        assert wanted("b") == [("a", Lane.KEEPER)]
+        slots.want("a", Lane.PLEB, NOW, NOW + TTL)
 
         clock.advance(SECOND - MOMENT)
         assert len(wanted("c")) == 3
