@@ -117,14 +117,14 @@ class GateLine:
         with self._turn:
             self._here.line.append(me)
         try:
-            outcome = self._wait_in_line(me, began + patience.total_seconds())
-            self._tidy(lane)
+            return self._wait_in_line(me, began + patience.total_seconds())
         except BaseException:
             self._leave(me)
             if me.permit is not None:
                 self.release(me.permit)
             raise
-        return outcome
+        finally:
+            self._tidy(lane)
 
     def renew(self, permit: Permit, ttl: timedelta) -> Permit | None:
         now = self._slots.now()
@@ -233,8 +233,7 @@ class GateLine:
     def _hint(self) -> timedelta:
         shortest = timedelta(seconds=self._pace.others)
         if self._here.view is None:
-            return shortest
-        # Of a slot of our own the permit ends before the lease does.
+            return shortest  # below: of a slot of our own the permit ends before the lease does
         own = {lease.slot: lease.permit.until for lease in self._here.leases.values() if lease.permit is not None}
         ends = {**self._here.view.live, **own}.values()
         return max(min(ends) - self._slots.now(), shortest) if ends else shortest
@@ -308,7 +307,8 @@ class GateLine:
         with self._turn:
             for oldest in self._oldest():
                 known = self._here.wanted.get(oldest.lane)
-                if waited - oldest.began < self._pace.demand_after or (known is not None and waited < known.again):
+                # Once left it is kept fresh however short the waits are: it stands for the lane, not for one waiter.
+                if waited < (oldest.began + self._pace.demand_after if known is None else known.again):
                     continue
                 self._here.wanted[oldest.lane] = _Wanted(oldest.since, waited + self._pace.demand_again)
                 due.append((oldest.lane, oldest.since))

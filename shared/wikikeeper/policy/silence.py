@@ -100,8 +100,9 @@ def cycle_is_silent(
     """
     if cycle.state is not CycleState.DRAINING or claimed or busy:
         return False
-    heard = max(moment for moment in (cycle.started, cycle.active, last_sent) if moment is not None)
-    return now - heard >= after
+    # What a clock that was once ahead wrote down, says nothing.
+    heard = [moment for moment in (cycle.started, cycle.active, last_sent) if moment is not None and moment <= now]
+    return all(now - moment >= after for moment in heard)
 
 
 def note_is_silent(

@@ -331,6 +331,7 @@ class _Judging:
         )
         if not verdict.kept or not self.app.store.set_note_due(self.result.topic, now):
             return []
+        self.app.store.heard(f"note:{self.result.topic}")
         return [Send(command=WriteNote(topic=self.result.topic), after=self.app.rules.note_delay)]
 
     def _superseded(self, started: datetime | None) -> None:

@@ -104,7 +104,8 @@ def _claim(silent: Silent, result: Result, app: App) -> list[Send]:
     called = app.store.call_begun(result)
     cycle = app.store.cycle(result.cycle) if result.cycle else None
     live = cycle is not None and cycle.state in RUNNING
-    if silent.action is Action.GIVE_UP:
+    # An answer that is recorded is an outcome: the next claim has its verdict from it, without a call.
+    if silent.action is Action.GIVE_UP and not _answered(result, called, app):
         given_up = Failure(
             at=now,
             cycle=result.cycle or "",
@@ -126,7 +127,23 @@ def _claim(silent: Silent, result: Result, app: App) -> list[Send]:
     return [Send(command=JudgeResult(topic=result.topic, result=result.id, cycle=cycle.id))]
 
 
+def _answered(result: Result, called: datetime | None, app: App) -> bool:
+    run = None if called is None else app.store.run(run_id(result.id, result.fence), called)
+    return run is not None and run.outcome == "answered"
+
+
+def _as_seen(cycle: Cycle, app: App) -> bool:
+    """Nothing was heard of it since this sweep looked: else it must not be given up."""
+    now = app.store.cycle(cycle.id)
+    if now is None or (now.state, now.fence, now.active) != (cycle.state, cycle.fence, cycle.active):
+        return False
+    judging = app.store.results(topic=cycle.topic, states=frozenset({ResultState.JUDGING}))
+    return all(result.cycle != cycle.id for result in judging)
+
+
 def _open_cycle(silent: Silent, cycle: Cycle, app: App) -> list[Send]:
+    if silent.action is Action.GIVE_UP and not _as_seen(cycle, app):
+        return []
     if silent.action is Action.GIVE_UP and not cycle.tick.startswith(MANUAL):
         _escalate(silent, str(cycle.fence), app)
     expired = app.store.end_cycle(
@@ -147,6 +164,8 @@ def _cycle(silent: Silent, cycle: Cycle, app: App) -> list[Send]:
         return []
     known = policy.since_heard(silent.stored, cycle.active or cycle.started)
     if silent.action is Action.GIVE_UP:
+        if not _as_seen(cycle, app):
+            return []
         # The record first: once the cycle is stopped, no sweep looks at it again.
         _escalate(silent, cycle.started.isoformat(), app)
         if app.store.end_cycle(
@@ -176,6 +195,7 @@ def _model_explains_it(app: App) -> bool:
 def _note(silent: Silent, app: App) -> list[Send]:
     now = app.clock.now()
     if silent.only_seen:
+        app.store.clear_note_due(silent.topic)  # a clock that was once ahead may have set it to a time to come
         app.store.set_note_due(silent.topic, now)
         return []
     counted = policy.counted(silent.stored, silent.subject, now)

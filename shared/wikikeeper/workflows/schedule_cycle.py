@@ -371,7 +371,8 @@ def _send(topic: Topic, cycle: str, found: list[Result], app: App, now: datetime
     time that a worker has for a result its commands may be lost: then it is taken over.
     """
     running = app.store.cycles(topic=topic.slug, states=RUNNING)
-    others = {other.id for other in running if now - other.started < app.rules.judge_lease} - {cycle}
+    recent = timedelta(), app.rules.judge_lease  # one from a time to come is of a clock that was once ahead
+    others = {other.id for other in running if recent[0] <= now - other.started < recent[1]} - {cycle}
     waiting = app.store.results(topic=topic.slug, states=frozenset({ResultState.WAITING}))
     untried: list[Result] = []
     tried: list[Result] = []

@@ -143,6 +143,8 @@ def _notes(results: Unfinished, app: App, *, alone: bool) -> Iterator[Silent]:
     now = app.clock.now()
     for topic in _unnoted(app):
         due, stored = app.store.topic(topic).note_due, app.store.silence(f"note:{topic}")
+        if due is not None and due > now:
+            due = None  # set by a clock that was once ahead
         last_sent = stored.counted if stored is not None and stored.nonresponses else None
         # Where one is alone, a command of somebody else is lost however young it is; its own was sent just now.
         soon = app.rules.note_delay * 2
