@@ -18,7 +18,7 @@ def test_it_judges_every_page_and_counts_what_left_for_the_stores() -> None:
 
     assert (figures["results"], figures["wrong"]) == (12, [])
     assert figures["requests"]["s3.GetObject"] >= 12
-    assert figures["write_units"]["run.item"] >= 12
+    assert figures["write_units"]["runs.item"] >= 12
     parts = ("stores", "compute", "logs")
     assert (
         0 < figures["dollars_total_per_1000"] - sum(figures[f"dollars_{part}_per_1000"] for part in parts) + 1e-4 < 2e-4

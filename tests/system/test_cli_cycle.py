@@ -157,7 +157,7 @@ def test_a_second_run_on_the_same_wiki_is_refused_and_looking_is_not(tmp_path: P
         assert f"process {first.pid}" in second.error
         assert looked.code == 0
         assert (due.code, due.out, due.err) == (0, "another run is working; nothing to do\n", ""), "a timer comes again"
-        nothing = {"cycles": [], "faults": [], "errors": [], "seconds": 0.0, "another_run": True}
+        nothing = {"cycles": [], "faults": [], "escalated": [], "errors": [], "seconds": 0.0, "another_run": True}
         assert (due_json.code, due_json.json(), due_json.err) == (0, nothing, "")
         assert (first.returncode, err) == (0, b"")
         assert server.calls == golden_wiki.CALLS

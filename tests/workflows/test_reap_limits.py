@@ -321,7 +321,7 @@ def test_a_tick_that_is_sent_once_more_waits_for_a_model_that_wakes(world: World
 
     assert later.after == timedelta(minutes=1)
     world.decider.now = ModelState(state="healthy")
-    world.run(later)
+    world.run(later.model_copy(update={"after": timedelta()}))
     assert world.states() == {"a": ResultState.KEPT}
 
 

@@ -10,6 +10,9 @@ another fetch of the cycle worked (an offline machine loses nothing), a bad answ
     server    never                  -
 """
 
+from collections import Counter
+from collections.abc import Iterable
+
 from wikikeeper.models import Cycle, CycleState, FailureKind, Result, ResultState, Value, Verdict
 
 REFUSALS_THAT_STOP = 3
@@ -49,3 +52,14 @@ def settle(result: Result, cycle: Cycle, max_attempts: int) -> Settlement | None
             )
         case _:
             return Settlement(attempts=result.attempts)
+
+
+def without_an_answer(cycle: Cycle, left: Iterable[Result]) -> str | None:
+    """A cycle that called and was never answered is no quiet success: the commonest cause, for a person to see. A page
+    that the server refuses for good is the page's own matter, and parked.
+    """
+    if cycle.calls == 0 or cycle.answered:
+        return None
+    failures = (f for result in left for f in result.failures if f.cycle == cycle.id)
+    causes = Counter(f.cause for f in failures if f.kind is not FailureKind.REFUSED)
+    return f"no_answer:{causes.most_common(1)[0][0]}" if causes else None

@@ -16,7 +16,6 @@ The cycle item is put only if absent, so a tick that fires twice runs once. A ho
 sent (`policy.hooks`); the first worker takes it over.
 """
 
-from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
@@ -125,7 +124,7 @@ def close(cycle: str, app: App) -> bool:
     # Read again: what its last results set on the cycle is there once they are no longer on their way.
     item = app.store.cycle(cycle) or item
     now = app.clock.now()
-    reason = _without_an_answer(item, left)
+    reason = closing.without_an_answer(item, left)
     for result in left:
         settled = closing.settle(result, item, app.rules.max_attempts)
         if settled is None:
@@ -144,14 +143,6 @@ def close(cycle: str, app: App) -> bool:
     else:
         alert(reason, "every call of a cycle failed: look at the runs and at the model server", app, now, calls=True)
     return True
-
-
-def _without_an_answer(cycle: Cycle, left: Iterable[Result]) -> str | None:
-    """A cycle that called and was never answered is no quiet success: the commonest cause, for a person to see."""
-    if cycle.calls == 0 or cycle.answered:
-        return None
-    causes = Counter(f.cause for result in left for f in result.failures if f.cycle == cycle.id)
-    return f"no_answer:{causes.most_common(1)[0][0]}" if causes else None
 
 
 def stop(cycle: str, cause: str, detail: str, app: App) -> None:
@@ -371,8 +362,8 @@ def _send(topic: Topic, cycle: str, found: list[Result], app: App, now: datetime
     time that a worker has for a result its commands may be lost: then it is taken over.
     """
     running = app.store.cycles(topic=topic.slug, states=RUNNING)
-    recent = timedelta(), app.rules.judge_lease  # one from a time to come is of a clock that was once ahead
-    others = {other.id for other in running if recent[0] <= now - other.started < recent[1]} - {cycle}
+    # One from a time to come is of a clock that was once ahead.
+    others = {other.id for other in running if timedelta() <= now - other.started < app.rules.judge_lease} - {cycle}
     waiting = app.store.results(topic=topic.slug, states=frozenset({ResultState.WAITING}))
     untried: list[Result] = []
     tried: list[Result] = []
