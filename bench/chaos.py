@@ -35,10 +35,10 @@ from typing import Any, get_args
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "shared")]  # what lies here is measured, whatever is installed
 
-from bench.chaos_parts.check import Left, check, described  # noqa: E402 - after the path
-from bench.chaos_parts.host import Host  # noqa: E402
-from bench.chaos_parts.plan import LIMIT, Broken, Run, pages, plan, write_wiki  # noqa: E402
-from bench.chaos_parts.server import ask_counted, chaos_server  # noqa: E402
+from bench.chaos_parts.check import Left, check, described
+from bench.chaos_parts.host import Host
+from bench.chaos_parts.plan import LIMIT, Broken, Run, pages, plan, write_wiki
+from bench.chaos_parts.server import ask_counted, chaos_server
 
 MOST_RATIO, MOST_SECONDS = 2.0, 600
 SHORTEST_SECONDS = 60

@@ -36,9 +36,9 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "shared")]  # what lies here is measured, whatever is installed
 
-from wikikeeper.adapters.local.gate import SqliteGate, SqliteSlots  # noqa: E402 - as above
-from wikikeeper.adapters.local.sqlite_database import Database  # noqa: E402
-from wikikeeper.models import Lane, Permit  # noqa: E402
+from wikikeeper.adapters.local.gate import SqliteGate, SqliteSlots
+from wikikeeper.adapters.local.sqlite_database import Database
+from wikikeeper.models import Lane, Permit
 
 TTL = timedelta(seconds=60)
 PATIENCE = timedelta(seconds=60)

@@ -32,7 +32,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "shared")]  # what lies here is measured, whatever is installed
 
-from bench.cycle import ask_stats, fake_server, write_wiki  # noqa: E402
+from bench.cycle import ask_stats, fake_server, write_wiki
 
 SLOTS, AHEAD = 4, 8
 SMALL_CALL_MS, CALL_MS = 400.0, 10.0

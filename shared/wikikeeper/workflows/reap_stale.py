@@ -232,11 +232,14 @@ def _apart(sends: list[Send], app: App) -> list[Send]:
     """What died together more than once is sent one by one: a page that kills its worker takes others with it, and they
     must not be given up for that. The first time it is sent at once, since most deaths are no page's doing.
     """
+    if not any(isinstance(send.command, JudgeResult) for send in sends):
+        return sends
+    silent = {result.id: result.nonresponses for result in app.store.results(states=WAITING) if result.nonresponses}
     apart: list[Send] = []
     delays: Counter[timedelta] = Counter()
     for send in sends:
-        result = app.store.result(send.command.result) if isinstance(send.command, JudgeResult) else None
-        gap = policy.gap(result.nonresponses, app.rules.judge_lease) if result is not None else timedelta()
+        nonresponses = silent.get(send.command.result, 0) if isinstance(send.command, JudgeResult) else 0
+        gap = policy.gap(nonresponses, app.rules.judge_lease)
         apart.append(send.model_copy(update={"after": min(gap * delays[gap], LONGEST_DELAY)}) if gap else send)
         delays[gap] += 1
     return apart
