@@ -145,7 +145,8 @@ class _Container:
         if halt.how == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         self._say("stopped", point)
-        os.kill(os.getpid(), signal.SIGSTOP)
+        # To this thread: sent to the process, another thread may take it, and this one goes past the point meanwhile.
+        signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
     def _say(self, what: str, about: object) -> None:
         with self._speaking:

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ from typing import Any, Self
 from tests.functions import container
 from tests.functions.container import Halt, Setup, SharedClock
 from tests.functions.mortal import DEATHS, Deaths
-from tests.functions.ordeal import EACH
+from tests.functions.ordeal import EACH, TOPICS
 from tests.functions.stack import HANDLERS, Stack
 from tests.functions.twice_queue import Killed, TwiceQueue
 from tests.system.decision_server import Answer as PageAnswer
@@ -63,10 +64,16 @@ class ProcessContainer:
     def go_on(self) -> Answer:
         """After it stopped."""
         assert self._process.pid is not None
-        # It said so a moment before it stopped: what comes too early is without effect.
-        while not self._pipe.poll(0.02):
-            os.kill(self._process.pid, signal.SIGCONT)
+        os.kill(self._process.pid, signal.SIGCONT)
         return self._answer(may_die=False)
+
+    def _until_it_stands_still(self) -> None:
+        status = Path(f"/proc/{self._process.pid}/status")
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while "\nState:\tT" not in status.read_text(encoding="ascii"):
+            if time.monotonic() > deadline:
+                raise TimeoutError("the container says that it stops, and runs on")
+            time.sleep(0.001)
 
     def end(self) -> None:
         self._process.kill()
@@ -90,6 +97,8 @@ class ProcessContainer:
                 answer: Answer = about
                 return answer
             if what == "stopped":
+                # It says so before it is: what went on until then would be no freeze, and a SIGCONT without effect.
+                self._until_it_stands_still()
                 raise Stopped(about)
             self._heard(what, about)
 
@@ -147,6 +156,7 @@ class MortalProcesses(Processes):
 
     def __init__(self, stack: Stack, folder: Path, rng: random.Random) -> None:
         super().__init__(stack, folder)
+        self.topics = list(TOPICS)
         self.deaths = Deaths(dict(PROCESS_DEATHS))
         self.queue = TwiceQueue(self.clock, rng, {function: partial(Mortal, self, function) for function in HANDLERS})
 
