@@ -1,16 +1,18 @@
 """Judge one waiting result: fetch, ask the Keeper once, record the verdict.
 
-claim ── fetch ── fold? ── permit ── count + renew ── call ── page, run ── verdict ── permit back ── note due
-  │        │        │         │            │            │          │           │                        └ a crash
-  │        │        │         │            │            │          │           │   before: the cycle and the reaper
-  │        │        │         │            │            │          │           │   find "kept, not noted"
-  │        │        │         │            │            │          │           └ a late verdict is refused by its fence
-  │        │        │         │            │            │          └ a crash after: the run has the verdict, the next
-  │        │        │         │            │            │            claim uses it without a call
-  │        │        │         │            │            └ a crash after: the reaper writes a `lost` run for the counted
-  │        │        │         │            │              call and frees the claim
-  │        │        │         │            └ both or neither; no: the cap is reached or the cycle was stopped
-  │        │        │         └ no permit within the patience: put back, comes again later; nothing was spent
+claim ── fetch ── fold? ── permit ── count + renew ── call ── permit back ── page, run ── verdict ── note due
+  │        │        │        │         │                │                      │            │          └ a crash before:
+  │        │        │        │         │                │                      │            │            the reaper
+  │        │        │        │         │                │                      │            │            finds it kept,
+  │        │        │        │         │                │                      │            │            not noted
+  │        │        │        │         │                │                      │            └ a late verdict is
+  │        │        │        │         │                │                      │              refused by its fence
+  │        │        │        │         │                │                      └ a crash after: the run has its verdict,
+  │        │        │        │         │                │                        the next claim uses it without a call
+  │        │        │        │         │                └ a crash after: the reaper writes a `lost` run for
+  │        │        │        │         │                  the counted call and frees the claim
+  │        │        │        │         └ both or neither; no: the cap is reached or the cycle was stopped
+  │        │        │        └ no permit within the patience: put back, comes again later; nothing was spent
   │        │        └ the same text is with another result: waits for it, then repeats it
   │        └ no text to judge: discarded without a call; not reachable: waits for the next cycle
   └ a second delivery finds no waiting result of its cycle and does nothing
@@ -37,7 +39,6 @@ from wikikeeper.models import (
     JudgeResult,
     Lane,
     Origin,
-    Permit,
     Result,
     ResultState,
     Run,
@@ -85,6 +86,15 @@ def judge_result(command: JudgeResult, app: App) -> list[Send]:
         raise
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A counted call, and what came of it."""
+
+    started: datetime
+    seconds: float
+    answer: Judged | ModelError
+
+
 @dataclass(slots=True)
 class _Judging:
     command: JudgeResult
@@ -123,7 +133,7 @@ class _Judging:
         cause = f"internal:{type(error).__name__}"
         called = self.claim.called
         if called is not None and self.app.store.run(run_id(self.result.id, self.claim.fence), called) is None:
-            self._record(self._run(called, 0.0, error=ModelError(cause)))
+            self._record(self._run(_Call(called, self._seconds_since(called), ModelError(cause)), 0.0))
         self._wait_for_next_cycle(FailureKind.ANSWER, cause)
 
     def _answered_before(self) -> Run | None:
@@ -159,41 +169,47 @@ class _Judging:
         return [Send(command=self.command, after=TWIN_AGAIN)]
 
     def _with_permit(self, topic: Topic, text: PageText) -> list[Send]:
+        """Hold a permit for the call alone: what is recorded of it needs no slot of the server."""
         rules, asked = self.app.rules, self.app.clock.now()
         permit = self.app.gate.acquire(Lane.KEEPER, self.app.holder, rules.permit_lease, rules.patience)
         if isinstance(permit, Wait):
             self._put_back(stay_in_cycle=True)
             return [Send(command=self.command, after=permit.hint)]
+        wait, paragraphs = self._seconds_since(asked), text.paragraphs
         try:
-            return self._ask(topic, text, permit, self._seconds_since(asked))
+            call = self._ask(topic, text.title, paragraphs)
+            if call is not None and isinstance(call.answer, PageRefused):
+                # Half of it is asked about once more, under a fence of its own.
+                self._record(self._run(call, wait))
+                renewed = self.app.gate.renew(permit, rules.permit_lease)
+                if renewed is None:
+                    self._put_back(stay_in_cycle=True)
+                    return [Send(command=self.command)]
+                permit, paragraphs = renewed, half(paragraphs)
+                call = self._ask(topic, text.title, paragraphs)
         finally:
             self.app.gate.release(permit)
+        if call is None:
+            return self._wait_for_next_cycle()
+        if isinstance(call.answer, ModelError):
+            self._record(self._run(call, wait))
+            return self._call_failed(call.answer)
+        return self._answered(topic, text, paragraphs, call, call.answer, wait)
 
-    def _ask(self, topic: Topic, text: PageText, permit: Permit, gate_wait: float) -> list[Send]:
-        """One call; a page that the server refuses is halved once and asked again under a fence of its own."""
-        paragraphs, halved = text.paragraphs, False
-        while True:
-            started = self._begin_call()
-            if started is None:
-                return self._wait_for_next_cycle()
-            try:
-                answer = self.app.keeper.judge(topic, text.title, paragraphs)
-            except ModelError as error:
-                self._record(self._run(started, gate_wait, error=error))
-                if isinstance(error, PageRefused) and not halved:
-                    halved = True
-                    paragraphs = half(paragraphs)
-                    renewed = self.app.gate.renew(permit, self.app.rules.permit_lease)
-                    if renewed is None:
-                        self._put_back(stay_in_cycle=True)
-                        return [Send(command=self.command)]
-                    permit = renewed
-                    continue
-                return self._call_failed(error)
-            return self._answered(topic, text, paragraphs, answer, started, gate_wait)
+    def _ask(self, topic: Topic, title: str, paragraphs: Sequence[str]) -> _Call | None:
+        """One counted call. None: the cap is reached, the cycle stopped, or the claim lost."""
+        started = self._begin_call()
+        if started is None:
+            return None
+        answer: Judged | ModelError
+        try:
+            answer = self.app.keeper.judge(topic, title, paragraphs)
+        except ModelError as error:
+            answer = error
+        return _Call(started, self._seconds_since(started), answer)
 
     def _begin_call(self) -> datetime | None:
-        """Count the call; its start. None: the cap is reached, the cycle stopped, or the claim lost."""
+        """Count the call; its start."""
         now = self.app.clock.now()
         begun = self.app.store.begin_call(self.claim, self.command.cycle, now, now + self.app.rules.call_lease)
         if begun is not None:
@@ -209,8 +225,8 @@ class _Judging:
         topic: Topic,
         text: PageText,
         paragraphs: Sequence[str],
+        call: _Call,
         answer: Judged,
-        started: datetime,
         gate_wait: float,
     ) -> list[Send]:
         rules = self.app.rules
@@ -233,13 +249,13 @@ class _Judging:
             self.app.store.put_page(
                 StoredPage(text_hash=verdict.text_hash, paragraphs=tuple(paragraphs), stored=self.app.clock.now())
             )
-        self._record(self._run(started, gate_wait, answer=answer, verdict=verdict, text=text))
+        self._record(self._run(call, gate_wait, verdict=verdict, text=text))
         # Before the verdict: once this result is finished, the cycle may be closed by what it says of itself.
         cycle = self.app.store.cycle(self.command.cycle)
         if cycle is not None and (not cycle.answered or cycle.refusals):
             self.app.store.mark_cycle(cycle.id, answered=True)
             answered(self.app)
-        return self._finish(verdict, text, started=started)
+        return self._finish(verdict, text, started=call.started)
 
     def _call_failed(self, error: ModelError) -> list[Send]:
         """Leave the result waiting; stop the cycle where no page could do better."""
@@ -270,27 +286,21 @@ class _Judging:
         )
 
     def _run(
-        self,
-        started: datetime,
-        gate_wait: float,
-        *,
-        error: ModelError | None = None,
-        answer: Judged | None = None,
-        verdict: Verdict | None = None,
-        text: PageText | None = None,
+        self, call: _Call, gate_wait: float, *, verdict: Verdict | None = None, text: PageText | None = None
     ) -> Run:
+        error = call.answer if isinstance(call.answer, ModelError) else None
         return triage_run(
             self.result,
             self.claim.fence,
             "failed" if error else "answered",
-            started=started,
+            started=call.started,
             model_asked=self.app.keeper.model,
             question_version=self.app.keeper.question_version,
-            seconds=self._seconds_since(started),
+            seconds=call.seconds,
             gate_wait=gate_wait,
             error=str(error) if error else None,
             attempts=error.attempts if error else None,
-            reply=answer.reply if answer else None,
+            reply=None if isinstance(call.answer, ModelError) else call.answer.reply,
             verdict=verdict,
             title=text.title if text else "",
             text_hash=text_hash(text.paragraphs) if text else None,
