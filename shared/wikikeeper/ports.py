@@ -237,7 +237,7 @@ class RunStore(Protocol):
         ...
 
     def drain_cycle(self, cycle: Cycle) -> bool:
-        """open -> draining with everything that `cycle` says was found, checked by its fence."""
+        """open -> draining with everything that `cycle` says was found, and when; checked by its fence."""
         ...
 
     def end_cycle(
@@ -251,6 +251,8 @@ class RunStore(Protocol):
         fence: int | None = None,
     ) -> bool:
         """Move to done, skipped, stopped or expired, once. False: it was not in one of `only_from`, or not at `fence`.
+
+        `expired` is no end: it is unfinished until it is opened again, or moved on from there.
 
         Whoever ends a cycle for its silence gives the fence that was silent: the tick may have been sent again since.
         """
@@ -267,10 +269,6 @@ class RunStore(Protocol):
         ...
 
     # -- results
-    def add_result(self, result: Result) -> bool:
-        """Put a new waiting result. False: this URL is known in this revision."""
-        ...
-
     def add_results(self, cycle: str | None, results: Sequence[Result]) -> list[Result]:
         """Put what a cycle or a hook found, each waiting, on its way for this cycle or for none.
 

@@ -13,6 +13,7 @@ from tests.functions.stack import Context, Stack, sqs_event
 from tests.workflows import (
     test_judge_failures,
     test_judge_result,
+    test_reap_searches,
     test_reap_stale,
     test_schedule_cycle,
     test_write_note,
@@ -61,7 +62,14 @@ NOT_HERE = {
     "test_a_fault_of_ours_leaves_the_result_waiting_with_its_call_accounted_for",
 }
 """Cases that cannot go through handlers over a bucket."""
-for module in (test_judge_failures, test_judge_result, test_reap_stale, test_schedule_cycle, test_write_note):
+for module in (
+    test_judge_failures,
+    test_judge_result,
+    test_reap_searches,
+    test_reap_stale,
+    test_schedule_cycle,
+    test_write_note,
+):
     globals().update(
         {name: case for name, case in vars(module).items() if name.startswith("test_") and name not in NOT_HERE}
     )
@@ -142,7 +150,14 @@ def world(tmp_path: Path, roto: Clients) -> Iterator[World]:
 
 
 def test_each_case_that_is_not_here_is_one_of_theirs() -> None:
-    modules = (test_judge_failures, test_judge_result, test_reap_stale, test_schedule_cycle, test_write_note)
+    modules = (
+        test_judge_failures,
+        test_judge_result,
+        test_reap_searches,
+        test_reap_stale,
+        test_schedule_cycle,
+        test_write_note,
+    )
 
     assert {name for module in modules for name in vars(module)} >= NOT_HERE
 

@@ -17,11 +17,13 @@ from wikikeeper.models import (
     ResultState,
     Silence,
     Stage,
+    Topic,
 )
 from wikikeeper.policy import silence
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
+TICK = timedelta(microseconds=1)
 AFTER = timedelta(minutes=16)
 
 
@@ -172,6 +174,76 @@ def test_what_is_claimed_is_not_silent() -> None:
 @pytest.mark.parametrize("active", [None, NOW])
 def test_a_cycle_waits_behind_others_for_as_long_as_anything_is_worked_on(active: datetime | None) -> None:
     assert not is_silent(a_cycle(active=active), 10 * AFTER, busy=True)
+
+
+SEARCHING_SINCE = NOW - 5 * MINUTE
+
+
+def searching(**changes: object) -> Cycle:
+    return a_cycle(**{"state": CycleState.OPEN, "started": SEARCHING_SINCE, "lease_until": NOW, **changes})
+
+
+@pytest.mark.parametrize(
+    ("lease_until", "last_sent", "expected"),
+    [
+        (NOW, None, True),
+        (NOW + TICK, None, False),
+        (None, None, False),
+        (NOW, NOW - MINUTE, True),  # a worker took the command that was sent then
+        (NOW - MINUTE, NOW - MINUTE, False),  # none did, and it may still come
+        (NOW - AFTER, NOW - AFTER, True),
+        (NOW - AFTER, NOW - AFTER + TICK, False),
+        (NOW - AFTER, NOW + MINUTE, True),  # by a clock that was ahead
+        (NOW + TICK, NOW - 9 * AFTER, False),
+    ],
+)
+def test_an_open_search_is_silent_after_its_lease_and_the_way_of_its_command(
+    lease_until: datetime | None, last_sent: datetime | None, expected: bool
+) -> None:
+    cycle = searching(lease_until=lease_until)
+    assert silence.search_is_silent(cycle, last_sent=last_sent, now=NOW, after=AFTER) == expected
+
+
+@pytest.mark.parametrize(
+    ("last_sent", "expected"), [(None, True), (NOW - AFTER, True), (NOW - AFTER + TICK, False), (NOW + TICK, True)]
+)
+def test_an_expired_search_is_silent_after_the_way_of_its_command(last_sent: datetime | None, expected: bool) -> None:
+    cycle = searching(state=CycleState.EXPIRED, lease_until=None)
+    assert silence.search_is_silent(cycle, last_sent=last_sent, now=NOW, after=AFTER) == expected
+
+
+def test_a_search_is_sent_again_unless_nothing_is_lost_with_it() -> None:
+    topic = Topic(slug="t", title="T", brief="B", until=NOW.date())
+
+    def why(last_run: datetime | None = None, topic: Topic | None = topic, **changes: object) -> str | None:
+        return silence.not_worth_sending(searching(**changes), topic, last_run, NOW)
+
+    assert why() is why(SEARCHING_SINCE) is None
+    assert why(SEARCHING_SINCE + TICK) == "a later cycle has searched its topic"
+    assert why(topic=None) == "its topic is gone or has a fault"
+    assert why(topic=topic.model_copy(update={"until": (NOW - timedelta(days=1)).date()})) == (
+        f"ended: the last day of the topic was {(NOW - timedelta(days=1)).date()}"
+    )
+    assert why(tick="manual-1") == "its worker went silent: whoever began it by hand begins it again"
+
+
+@pytest.mark.parametrize(
+    ("tick", "other", "changes", "expected"),
+    [
+        ("t", "u", {}, True),
+        ("t", "u", {"topic": "another"}, False),
+        ("t", "u", {"started": SEARCHING_SINCE}, False),
+        ("t", "u", {"started": NOW + TICK}, False),
+        ("t", "hook-pushed-1", {}, False),
+        ("hook-pushed-1", "hook-pushed-2", {}, True),
+        ("hook-pushed-1", "u", {}, True),
+    ],
+)
+def test_a_search_waits_for_a_later_one_that_does_its_work(
+    tick: str, other: str, changes: dict[str, object], expected: bool
+) -> None:
+    later = searching(**{"tick": other, "started": NOW, **changes})
+    assert silence.waits_for(searching(tick=tick), later, NOW) == expected
 
 
 @pytest.mark.parametrize(

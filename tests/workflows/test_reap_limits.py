@@ -293,21 +293,6 @@ def test_of_two_reapers_at_once_one_sends(world: World) -> None:
     assert [len(sends) for sends in others] == [1]
 
 
-def test_an_open_cycle_that_goes_silent_twice_reaches_a_person(world: World) -> None:
-    world.pages(a="One.")
-    sends: list[Send] = []
-    for _ in range(2):
-        with killing(world, "drain_cycle"), pytest.raises(Killed):
-            schedule_cycle(StartCycle(topic="postgres", tick="t"), world.app)
-        world.clock.advance(LEASE)
-        sends = sweep(world)
-
-    assert sends == []
-    [escalation] = escalations(world)
-    assert escalation.subject == f"cycle:{cycle_of(world).id}"
-    assert told(world) == [escalation.id]
-
-
 def test_a_tick_that_is_sent_once_more_waits_for_a_model_that_wakes(world: World) -> None:
     world.pages(a="One.")
     with killing(world, "drain_cycle"), pytest.raises(Killed):

@@ -140,7 +140,7 @@ def test_one_that_is_alone_writes_a_note_that_became_due_just_now(world: World) 
     assert len(world.notes()) == 1
 
 
-def test_a_cycle_whose_worker_died_while_searching_is_sent_once_more_and_no_more(world: World) -> None:
+def test_a_cycle_whose_worker_died_while_searching_is_sent_again_under_the_next_fence(world: World) -> None:
     now = world.clock.now()
     cycle = Cycle(
         id=cycle_id("postgres", "t"),
@@ -156,10 +156,10 @@ def test_a_cycle_whose_worker_died_while_searching_is_sent_once_more_and_no_more
 
     [again] = reap_stale(ReapStale(), world.app)
     assert again.command == StartCycle(topic="postgres", tick="t")
-    assert world.app.store.start_cycle(cycle.model_copy(update={"lease_until": world.clock.now()}))
+    assert world.app.store.start_cycle(cycle.model_copy(update={"lease_until": world.clock.now() + LATER / 2}))
     world.clock.advance(LATER)
 
-    assert reap_stale(ReapStale(), world.app) == []
+    assert reap_stale(ReapStale(), world.app) == [again]
     stored = world.app.store.cycle(cycle.id)
     assert stored is not None
     assert (stored.state, stored.fence) == (CycleState.EXPIRED, 2)
@@ -192,7 +192,7 @@ def test_one_that_is_alone_need_not_wait_for_leases(world: World) -> None:
     assert lost.outcome == "lost"
 
 
-def test_an_open_cycle_of_a_dead_run_is_expired_at_once_and_its_results_are_free(world: World) -> None:
+def test_an_open_cycle_that_a_person_began_in_a_dead_run_is_stopped_at_once(world: World) -> None:
     world.pages(a="One.")
     now = world.clock.now()
     left = Cycle(
@@ -210,4 +210,4 @@ def test_an_open_cycle_of_a_dead_run_is_expired_at_once_and_its_results_are_free
 
     stored = world.app.store.cycle(left.id)
     assert stored is not None
-    assert stored.state is CycleState.EXPIRED
+    assert stored.state is CycleState.STOPPED

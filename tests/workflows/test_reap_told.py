@@ -229,44 +229,35 @@ def die_while_searching(world: World, tick: str = "t") -> str:
     return cycle_id("postgres", tick)
 
 
-def test_a_search_that_never_ended_is_begun_once_more_before_anybody_hears_of_it(world: World) -> None:
+def test_a_search_that_never_ended_is_told_of_by_when_it_was_first_found_silent(world: World) -> None:
     identity = die_while_searching(world)
     world.clock.advance(LEASE)
-
-    assert [send.command for send in sweep(world)] == [StartCycle(topic="postgres", tick="t")]
-    assert escalations(world) == []
-    assert (cycle_of(world).state, cycle_of(world).reason) == (CycleState.EXPIRED, "its worker went silent")
-
-    die_while_searching(world)
-    world.clock.advance(LEASE)
-    assert sweep(world) == []
-    assert only(world).id == f"cycle:{identity}:2"
-    assert "sent again 1 times" in only(world).detail
-
-
-def test_a_search_that_a_person_began_is_theirs_to_begin_again(world: World) -> None:
-    identity = die_while_searching(world, "manual-1")
-    world.clock.advance(LEASE)
+    since = world.clock.now()
+    for _ in range(3):
+        assert [send.command for send in sweep(world)] == [StartCycle(topic="postgres", tick="t")]
+        assert escalations(world) == []
+        assert (cycle_of(world).state, cycle_of(world).reason) == (CycleState.EXPIRED, "its worker went silent")
+        die_while_searching(world)
+        world.clock.advance(LEASE)
 
     assert sweep(world) == []
-    assert escalations(world) == []
-    cycle = world.app.store.cycle(identity)
-    assert cycle is not None
-    assert cycle.state is CycleState.EXPIRED
+    assert only(world).id == f"cycle:{identity}:{since.isoformat()}"
+    assert "sent again 3 times" in only(world).detail
+    assert "Look whether the workers run" in only(world).detail
 
 
 def test_a_tick_that_was_begun_again_meanwhile_is_not_expired_by_what_was_seen_before(world: World) -> None:
     die_while_searching(world)
     world.clock.advance(LEASE)
-    end_cycle = world.app.store.end_cycle
+    count_silence = world.app.store.count_silence
 
     def overtaken(*given: Any, **named: Any) -> bool:  # noqa: ANN401
-        world.app.store.end_cycle = end_cycle  # type: ignore[method-assign]
+        world.app.store.count_silence = count_silence  # type: ignore[method-assign]
         assert len(sweep(world)) == 1
         die_while_searching(world)
-        return end_cycle(*given, **named)
+        return True  # as if its own count had been the first
 
-    world.app.store.end_cycle = overtaken  # type: ignore[method-assign]
+    world.app.store.count_silence = overtaken  # type: ignore[method-assign]
 
     assert sweep(world) == []
     assert (cycle_of(world).state, cycle_of(world).fence) == (CycleState.OPEN, 2)

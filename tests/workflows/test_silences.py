@@ -52,26 +52,31 @@ def test_an_open_cycle_is_silent_when_its_lease_ends_and_not_before(world: World
 
 
 @pytest.mark.parametrize(
-    ("tick", "fence", "action"),
+    ("tick", "counted", "action"),
     [
-        ("t", 1, Action.RECOVER),
-        ("t", 2, Action.GIVE_UP),
-        ("manual-1", 1, Action.GIVE_UP),
-        ("manual-1", 2, Action.GIVE_UP),
+        ("t", 0, Action.RECOVER),
+        ("t", 2, Action.RECOVER),
+        ("t", 3, Action.GIVE_UP),
+        ("manual-1", 0, Action.GIVE_UP),
     ],
 )
-def test_a_search_is_begun_again_once_and_only_by_its_schedule(
-    world: World, tick: str, fence: int, action: Action
+def test_a_search_is_begun_again_up_to_the_limit_and_only_by_its_schedule(
+    world: World, tick: str, counted: int, action: Action
 ) -> None:
-    subject = open_cycle(world, tick, timedelta(), fence=fence)
+    subject = open_cycle(world, tick, timedelta())
+    before = world.clock.now() - MOMENT
+    silence = Silence(subject=subject, nonresponses=counted, since=before, counted=before)
+    assert world.app.store.count_silence(silence, instead_of=None)
 
-    assert seen(world) == [(subject, "postgres", action, fence - 1, False)]
+    assert seen(world) == [(subject, "postgres", action, counted, False)]
 
 
 def test_one_that_is_alive_hides_none_that_is_not(world: World) -> None:
-    older = open_cycle(world, "older", timedelta())
+    world.topic("other")
+    world.topic("lively")
+    older = open_cycle(world, "older", timedelta(), id="other#older", topic="other")
     world.clock.advance(MOMENT)
-    open_cycle(world, "alive", LEASE)
+    open_cycle(world, "alive", LEASE, id="lively#alive", topic="lively")
     world.clock.advance(MOMENT)
     newer = open_cycle(world, "newer", timedelta())
 

@@ -100,7 +100,7 @@ def _nothing_to_do(root: Path, only: Sequence[str]) -> bool:
     topics, faults = read_topics(FolderWiki(root))
     _choose([topic.slug for topic in topics], only, faults)  # a typing error shows at once, not when a tick comes
     with open_store(root) as store:
-        left = any(store.cycles(states=schedule_cycle.RUNNING)) or any(
+        left = any(store.cycles(states=schedule_cycle.UNFINISHED_CYCLES)) or any(
             result.cycle is not None for result in store.results(states=schedule_cycle.UNFINISHED)
         )
         unnoted = any(next(iter(store.unnoted(topic.slug)), None) for topic in topics)

@@ -21,7 +21,7 @@ from wikikeeper.parts import ModelServer
 from wikikeeper.policy import silence as policy
 from wikikeeper.settings import Settings, load
 from wikikeeper.workflows.context import App
-from wikikeeper.workflows.schedule_cycle import RUNNING, UNFINISHED
+from wikikeeper.workflows.schedule_cycle import UNFINISHED, UNFINISHED_CYCLES
 from wikikeeper.workflows.silences import Silent, look
 
 NOBODY = "http://127.0.0.1:9"
@@ -78,7 +78,7 @@ def _nothing_left(root: Path) -> bool:
     with open_store(root) as store:
         return not (
             any(result.cycle is not None for result in store.results(states=UNFINISHED))
-            or any(store.cycles(states=RUNNING))
+            or any(store.cycles(states=UNFINISHED_CYCLES))
             or any(next(iter(store.unnoted(topic.slug)), None) for topic in store.topics())
             or any(store.escalations(undelivered=True))
         )

@@ -110,6 +110,7 @@ class CycleState(StrEnum):
     SKIPPED = "skipped"
     STOPPED = "stopped"
     EXPIRED = "expired"
+    """Its worker went silent while it searched: it is to be begun again, by whoever gets its tick."""
 
 
 class Cycle(Value):
@@ -136,7 +137,7 @@ class Cycle(Value):
     calls: int = 0
     """Model calls counted, repeats included. Never more than `cap`."""
     active: datetime | None = None
-    """When the last of them was counted."""
+    """When it was last heard of: its search ended, or the last of them was counted."""
     cap_reached: bool = False
     """More waited than was sent, or a call was refused its count: the rest stays waiting."""
     fetched: bool = False

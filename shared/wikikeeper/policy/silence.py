@@ -5,6 +5,8 @@
     judging, lease live, no call begun                     at the gate
     judging, lease live, call begun                        calling: its lease is the heartbeat
     judging, lease over                                    silent
+    searching, lease over                                  silent, and expired: its tick is sent again
+    expired, and not begun again for `after`               silent
     draining, nothing heard of it for `after`              silent, unless anything is worked on: it is queued behind that
 
     non-responses       0 ───── 1 ───── 2 ───── 3            (limit 3)
@@ -29,7 +31,12 @@ from wikikeeper.models import (
     ResultState,
     Silence,
     Stage,
+    Topic,
 )
+from wikikeeper.policy import hooks, schedule
+from wikikeeper.policy.identity import MANUAL
+
+WORKER_SILENT = "its worker went silent"
 
 CONDITIONS = {
     "loading": Condition.LOADING,
@@ -87,6 +94,43 @@ def since_heard(silence: Silence | None, heard: datetime) -> Silence | None:
     if silence is None or heard <= silence.counted:
         return silence
     return silence.model_copy(update={"nonresponses": 0})
+
+
+def search_is_silent(cycle: Cycle, *, last_sent: datetime | None, now: datetime, after: timedelta) -> bool:
+    """Whether the worker of a cycle that searches was lost, or the command that was to begin it again.
+
+    `last_sent`: when it was last counted. That command may still be on its way for `after`, unless it has come: a lease
+    that ended later is that of the worker which took it.
+    """
+    if cycle.state is CycleState.OPEN and (cycle.lease_until is None or cycle.lease_until > now):
+        return False
+    # What a clock that was once ahead wrote down, says nothing.
+    if last_sent is None or last_sent > now:
+        return True
+    begun = cycle.lease_until is not None and cycle.lease_until > last_sent
+    return begun or now - last_sent >= after
+
+
+def not_worth_sending(cycle: Cycle, topic: Topic | None, last_run: datetime | None, now: datetime) -> str | None:
+    """Why a search that went silent is ended without a word: nothing is lost with it. None: it is to be sent again.
+
+    `last_run`: when a cycle of its topic began that got through searching.
+    """
+    if topic is None:
+        return "its topic is gone or has a fault"
+    if schedule.ended(topic.until, topic.zone, now):
+        return f"ended: the last day of the topic was {topic.until}"
+    if last_run is not None and last_run > cycle.started:
+        return "a later cycle has searched its topic"
+    if cycle.tick.startswith(MANUAL):
+        return f"{WORKER_SILENT}: whoever began it by hand begins it again"
+    return None
+
+
+def waits_for(cycle: Cycle, other: Cycle, now: datetime) -> bool:
+    """Whether this search, gone silent, is left until it shows what becomes of the other: a later one of its topic."""
+    later = other.topic == cycle.topic and cycle.started < other.started <= now
+    return later and (hooks.asks_no_source(cycle.tick) or not hooks.asks_no_source(other.tick))
 
 
 def cycle_is_silent(

@@ -12,12 +12,14 @@ The only code that frees an expired claim, so that a limit on recovery cannot be
     what                          silent when                        recovered by            given up as
     a claim                       its lease ran out                  waiting, fence + 1      parked, reason silent
     a draining cycle              nothing heard of it, model well    its commands again      stopped
-    an open cycle                 its lease ran out                  its tick, once more     expired
+    an open cycle                 its lease ran out                  expired, its tick sent  stopped
+    an expired cycle              not begun again                    its tick sent           stopped
     a note                        due, kept, and not written         WriteNote again         left to a person
 
 Two reapers at once do no harm: each step is one conditional write, and only who made it sends. One that dies leaves what
 the next finds: a claim is freed before the `lost` run of its call is written, which the next claim makes up for; a parked
-result or a silent note without its escalation gets it in the next sweep, under the same id.
+result or a silent note without its escalation gets it in the next sweep, under the same id; an expired cycle whose tick
+was not sent, or was lost, is found until it was begun again, searched for by a later one, or stopped.
 
 Where the caller knows that nobody else is alive (`alone`), leases need not run out first, permits are free, and what waits
 on its way for a draining cycle is sent again, since the commands died with their process.
@@ -47,11 +49,11 @@ from wikikeeper.models import (
     WriteNote,
 )
 from wikikeeper.policy import silence as policy
-from wikikeeper.policy.identity import MANUAL, run_id
+from wikikeeper.policy.identity import run_id
 from wikikeeper.policy.runs import triage_run
 from wikikeeper.workflows.context import App
 from wikikeeper.workflows.schedule_cycle import DRAINING, RUNNING
-from wikikeeper.workflows.silences import OPEN, PARKED, WAITING, Silent, look
+from wikikeeper.workflows.silences import PARKED, SEARCHING, WAITING, Silent, look
 
 LONGEST_DELAY = timedelta(minutes=15)
 """Of a command, in every host: what SQS takes."""
@@ -95,7 +97,8 @@ def _act(silent: Silent, app: App) -> list[Send]:
         return _claim(silent, silent.result, app)
     if silent.cycle is None:
         return _note(silent, app)
-    return _open_cycle(silent, silent.cycle, app) if silent.cycle.state in OPEN else _cycle(silent, silent.cycle, app)
+    searching = silent.cycle.state in SEARCHING
+    return _search(silent, silent.cycle, app) if searching else _cycle(silent, silent.cycle, app)
 
 
 def _claim(silent: Silent, result: Result, app: App) -> list[Send]:
@@ -141,20 +144,28 @@ def _as_seen(cycle: Cycle, app: App) -> bool:
     return all(result.cycle != cycle.id for result in judging)
 
 
-def _open_cycle(silent: Silent, cycle: Cycle, app: App) -> list[Send]:
-    if silent.action is Action.GIVE_UP and not _as_seen(cycle, app):
+def _search(silent: Silent, cycle: Cycle, app: App) -> list[Send]:
+    now, since = app.clock.now(), silent.stored.since if silent.stored else cycle.started
+    if silent.action is Action.GIVE_UP:
+        if not _as_seen(cycle, app):
+            return []
+        reason = silent.ended or policy.WORKER_SILENT
+        if silent.ended is None:
+            # The record first: once the cycle is stopped, no sweep looks at it again.
+            _escalate(silent, since.isoformat(), app)
+        app.store.end_cycle(cycle.id, CycleState.STOPPED, now, reason=reason, only_from=SEARCHING, fence=cycle.fence)
         return []
-    if silent.action is Action.GIVE_UP and not cycle.tick.startswith(MANUAL):
-        _escalate(silent, str(cycle.fence), app)
-    expired = app.store.end_cycle(
+    counted = policy.counted(silent.stored, silent.subject, now)
+    if not app.store.count_silence(counted, instead_of=silent.stored):
+        return []
+    if cycle.state is CycleState.OPEN and not app.store.end_cycle(
         cycle.id,
         CycleState.EXPIRED,
-        app.clock.now(),
-        reason="its worker went silent",
-        only_from=OPEN,
+        now,
+        reason=policy.WORKER_SILENT,
+        only_from=frozenset({cycle.state}),
         fence=cycle.fence,
-    )
-    if not expired or silent.action is Action.GIVE_UP:
+    ):
         return []
     return [Send(command=StartCycle(topic=cycle.topic, tick=cycle.tick))]
 

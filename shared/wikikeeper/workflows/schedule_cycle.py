@@ -4,7 +4,7 @@
         │
         ├── model unhealthy ──▶ skipped, with the cause; nothing was searched
         ▼
-      open (leased) ── a crash here: the lease runs out, the reaper sends the tick once more
+      open (leased) ── a crash here: the lease runs out, the reaper makes it `expired` and sends the tick again
         │  search, put new results, send
         ▼
      draining ── judge_result works; it may set `stopped`
@@ -47,6 +47,7 @@ from wikikeeper.workflows.context import App
 WAKE_AGAIN = timedelta(minutes=1)
 """A tick is a minute: a model that loads is looked at with the next one."""
 RUNNING = frozenset({CycleState.OPEN, CycleState.DRAINING})
+UNFINISHED_CYCLES = RUNNING | {CycleState.EXPIRED}
 UNFINISHED = frozenset({ResultState.WAITING, ResultState.JUDGING})
 JUDGED = frozenset({ResultState.KEPT, ResultState.DISCARDED, ResultState.FOLDED})
 DRAINING = frozenset({CycleState.DRAINING})
@@ -262,7 +263,7 @@ def _run(command: StartCycle, topic: Topic, app: App, now: datetime) -> list[Sen
     cycle = app.store.cycle(cycle.id) or cycle  # a tick that is run once more carries a higher fence
     searches = not hooks.asks_no_source(command.tick)
     if searches:
-        app.store.checked(topic.slug, now, ran=True)
+        app.store.checked(topic.slug, now, ran=False)
     app.reporter.event("cycle_started", topic=topic.slug, cycle=cycle.id)
 
     found, problems = _search(topic, app) if searches else ([], [])
@@ -281,6 +282,7 @@ def _run(command: StartCycle, topic: Topic, app: App, now: datetime) -> list[Sen
     drained = cycle.model_copy(
         update={
             "state": CycleState.DRAINING,
+            "active": app.clock.now(),
             "found": len(found),
             "new": new,
             "sent": len(sends),
@@ -290,6 +292,8 @@ def _run(command: StartCycle, topic: Topic, app: App, now: datetime) -> list[Sen
     )
     if not app.store.drain_cycle(drained):
         return []  # our lease ran out and the tick was sent again; what we put is found by that run
+    if searches:
+        app.store.checked(topic.slug, now, ran=True)
     for problem in problems:
         app.reporter.event("cycle_problem", topic=topic.slug, cycle=cycle.id, problem=problem)
     app.reporter.event("cycle_sent", topic=topic.slug, cycle=cycle.id, sent=len(sends), cap_reached=more)

@@ -6,14 +6,12 @@ from datetime import datetime, timedelta
 
 from wikikeeper.models import Action, Cycle, CycleState, Result, ResultState, Silence
 from wikikeeper.policy import silence as policy
-from wikikeeper.policy.hooks import first_fence
-from wikikeeper.policy.identity import MANUAL
 from wikikeeper.workflows.context import App
 from wikikeeper.workflows.schedule_cycle import DRAINING, UNFINISHED
 
 WAITING = frozenset({ResultState.WAITING})
 PARKED = frozenset({ResultState.PARKED})
-OPEN = frozenset({CycleState.OPEN})
+SEARCHING = frozenset({CycleState.OPEN, CycleState.EXPIRED})
 LONG = timedelta(days=1)
 """A cycle that drains for longer is worth a warning: every tick of a daily topic finds the one before. Nothing more is
 done about it while it is worked on."""
@@ -33,6 +31,8 @@ class Silent:
     result: Result | None = None
     cycle: Cycle | None = None
     stored: Silence | None = None
+    ended: str | None = None
+    """Why it is given up without telling anybody."""
     only_seen: bool = False
     """Too early to be called silent: it is noted down, for the next sweep to tell by."""
 
@@ -41,7 +41,7 @@ def look(app: App, *, alone: bool = False) -> list[Silent]:
     """Every silence there is. `alone`: nobody else is at work, so that nothing is left to its lease."""
     results = Unfinished.of(app)
     return [
-        *_open_cycles(app, alone=alone),
+        *_searches(app, alone=alone),
         *_claims(results, app, alone=alone),
         *_draining_cycles(results, app, alone=alone),
         *_notes(results, app, alone=alone),
@@ -72,20 +72,33 @@ class Unfinished:
         return cls(judging, waiting)
 
 
-def _open_cycles(app: App, *, alone: bool) -> Iterator[Silent]:
+def _searches(app: App, *, alone: bool) -> Iterator[Silent]:
     now = app.clock.now()
-    for cycle in app.store.cycles(states=OPEN):
-        if cycle.lease_until is None or (cycle.lease_until > now and not alone):
+    searching = list(app.store.cycles(states=SEARCHING))
+    for cycle in searching:
+        if cycle.state is CycleState.OPEN and (cycle.lease_until is None or (cycle.lease_until > now and not alone)):
             continue
-        first = first_fence(cycle.tick)
-        again = cycle.fence <= first and not cycle.tick.startswith(MANUAL)
+        stored = app.store.silence(f"cycle:{cycle.id}")
+        last_sent = stored.counted if stored else None
+        if not alone and not policy.search_is_silent(
+            cycle, last_sent=last_sent, now=now, after=app.rules.silence_after
+        ):
+            continue
+        last_run = app.store.topic(cycle.topic).last_run
+        ended = policy.not_worth_sending(cycle, app.topic(cycle.topic), last_run, now)
+        if ended is None and any(policy.waits_for(cycle, other, now) for other in searching):
+            continue
+        nonresponses = stored.nonresponses if stored else 0
+        counted = policy.action(nonresponses, app.rules.recovery_limit, now=now)
         yield Silent(
             subject=f"cycle:{cycle.id}",
             topic=cycle.topic,
-            action=Action.RECOVER if again else Action.GIVE_UP,
-            nonresponses=max(cycle.fence - first, 0),
+            action=counted if ended is None else Action.GIVE_UP,
+            nonresponses=nonresponses,
             said="searching for it was begun and never ended",
             cycle=cycle,
+            stored=stored,
+            ended=ended,
         )
 
 

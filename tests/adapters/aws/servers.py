@@ -86,7 +86,12 @@ def process_server(command: list[str], port: int, folder: Path) -> Iterator[str]
     log = folder / "server.log"
     with log.open("wb") as out:
         process = subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, env=_environment()
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            env=_environment(folder),
         )
     try:
         deadline = time.monotonic() + START_SECONDS
@@ -159,5 +164,7 @@ def _listens(port: int) -> bool:
         return probe.connect_ex((HOST, port)) == 0
 
 
-def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "TMPDIR", "LANG"}}
+def _environment(folder: Path) -> dict[str, str]:
+    """Of a server whose scratch files go with its folder: roto leaves its buckets, weed its logs."""
+    kept = {name: value for name, value in os.environ.items() if name in {"PATH", "HOME", "LANG"}}
+    return kept | {"TMPDIR": str(folder)}

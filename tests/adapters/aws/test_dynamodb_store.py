@@ -21,6 +21,7 @@ from tests.adapters.contracts.samples import (
     a_failure,
     a_result,
     a_run,
+    add,
     claimed,
     in_parallel,
     stored,
@@ -30,6 +31,7 @@ from tests.adapters.contracts.store_silence import SilenceContract
 
 from wikikeeper.adapters.aws.clients import Clients
 from wikikeeper.adapters.aws.dynamodb_items import (
+    ESCALATIONS,
     FAILURES_KEPT,
     FOUND,
     HISTORY,
@@ -46,6 +48,7 @@ from wikikeeper.adapters.aws.s3_pages import PREFIX, S3Pages
 from wikikeeper.models import (
     Condition,
     CycleState,
+    Escalation,
     Judgement,
     Kind,
     ModelSighting,
@@ -104,13 +107,22 @@ def test_history_says_when_its_time_is_over(store: DynamoRunStore) -> None:
     store.start_cycle(a_cycle())
     assert "expires" not in item(store, cycle_key(CYCLE))
     store.end_cycle(CYCLE, CycleState.EXPIRED, NOW, only_from=frozenset({CycleState.OPEN}))
+    assert "expires" not in item(store, cycle_key(CYCLE))
+    store.end_cycle(CYCLE, CycleState.STOPPED, NOW, only_from=frozenset({CycleState.EXPIRED}))
     over = int((NOW + HISTORY).timestamp())
 
     assert item(store, run_key(a_run().id, NOW))["expires"] == over
     assert item(store, cycle_key(CYCLE))["expires"] == over
-    store.start_cycle(a_cycle())
-    assert "expires" not in item(store, cycle_key(CYCLE))
     assert store.purge(NOW + 2 * HISTORY) == 0
+
+
+def test_an_escalation_never_expires(store: DynamoRunStore) -> None:
+    """Parked work is kept for ever, so what was told of it must be: it would be told of again each year."""
+    told = Escalation(id="result:r0001:7", subject="result:r0001", topic=TOPIC, detail="d", raised=NOW)
+    store.escalate(told)
+    store.escalation_delivered(told.id, NOW)
+
+    assert "expires" not in item(store, Key(ESCALATIONS, told.id))
 
 
 def test_a_result_is_never_forgotten(store: DynamoRunStore) -> None:
@@ -185,7 +197,7 @@ def test_every_listing_asks_for_partitions_and_never_scans(
 ) -> None:
     table = Asked(make_table(roto.dynamodb))
     store = store_on(roto, table)
-    store.add_result(a_result())
+    add(store, a_result())
     store.purge(NOW)  # now it has an entry in the index
     table.asked.clear()
     list(listing(store))
@@ -199,7 +211,7 @@ def test_every_listing_asks_for_partitions_and_never_scans(
 @pytest.mark.parametrize("known", [True, False])
 def test_a_run_is_found_by_its_id_alone(store: DynamoRunStore, known: bool) -> None:
     if known:
-        store.add_result(a_result(1))
+        add(store, a_result(1))
     runs = [a_run(number, id=f"r0001-{number}", subject="r0001") for number in range(1, 13)]
     for run in runs:
         store.put_run(run)

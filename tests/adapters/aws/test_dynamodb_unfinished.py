@@ -16,6 +16,7 @@ from tests.adapters.contracts.samples import (
     a_cycle,
     a_failure,
     a_result,
+    add,
     stored,
 )
 
@@ -326,7 +327,7 @@ def test_what_was_just_added_is_listed_before_any_index_shows_it(roto: Clients) 
     store.start_cycle(a_cycle())
     store.add_results(CYCLE, RESULTS)
     for number in (8, 7):
-        store.add_result(a_result(number))
+        add(store, a_result(number))
     every = ["r0000", "r0001", "r0002", "r0003", "r0004", "r0007", "r0008"]
 
     assert listed(other) == every

@@ -16,6 +16,7 @@ from tests.adapters.contracts.samples import (
     a_cycle,
     a_result,
     a_run,
+    add,
     claimed,
     stored,
     stored_cycle,
@@ -62,8 +63,8 @@ def wiki(faulty: Clients) -> S3Wiki:
 def test_a_result_is_added_although_the_answer_was_lost(store: DynamoRunStore, faults: Faults) -> None:
     faults.lost_answers.append(after(1, target("PutItem")))
 
-    assert store.add_result(a_result())
-    assert not store.add_result(a_result())
+    assert add(store, a_result())
+    assert not add(store, a_result())
 
 
 @pytest.mark.parametrize("lost", range(4))
@@ -79,7 +80,7 @@ def test_what_a_cycle_found_is_added_although_an_answer_was_lost(
 
 
 def test_what_is_sent_and_claimed_is_ours_although_the_answers_were_lost(store: DynamoRunStore, faults: Faults) -> None:
-    store.add_result(a_result())
+    add(store, a_result())
     faults.lost_answers.append(target("UpdateItem"))
     assert store.send_result("r0001", CYCLE, instead_of=None)
     faults.lost_answers.append(target("UpdateItem"))

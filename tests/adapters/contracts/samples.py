@@ -113,11 +113,16 @@ def a_failure(minutes: int = 0, **changes: object) -> Failure:
     return Failure(**(values | changes))
 
 
+def add(store: RunStore, result: Result) -> bool:
+    """Put one result. False: it was known."""
+    return bool(store.add_results(result.cycle, [result]))
+
+
 def claimed(store: RunStore, result: Result | None = None) -> Claim:
     """Add a result, send it and claim it; the cycle is there and open."""
     result = result or a_result()
     store.start_cycle(a_cycle())
-    store.add_result(result)
+    add(store, result)
     store.send_result(result.id, CYCLE, instead_of=None)
     claim = store.claim(result.id, CYCLE, NOW, NOW + LEASE)
     assert claim is not None

@@ -11,6 +11,7 @@ from tests.adapters.contracts.samples import (
     a_cycle,
     a_failure,
     a_result,
+    add,
     claimed,
     stored,
     stored_cycle,
@@ -24,7 +25,7 @@ JUDGED = (ResultState.KEPT, ResultState.DISCARDED, ResultState.FOLDED)
 
 class ClaimsContract:
     def test_a_waiting_result_is_sent_and_claimed(self, store: RunStore) -> None:
-        store.add_result(a_result())
+        add(store, a_result())
         assert store.send_result("r0001", CYCLE, instead_of=None)
         assert stored(store).cycle == CYCLE
 
@@ -35,7 +36,7 @@ class ClaimsContract:
         assert (claim.result.state, claim.result.lease_until) == (ResultState.JUDGING, NOW + LEASE)
 
     def test_a_result_is_claimed_only_for_the_cycle_that_sent_it(self, store: RunStore) -> None:
-        store.add_result(a_result())
+        add(store, a_result())
         assert store.claim("r0001", CYCLE, NOW, NOW + LEASE) is None
 
         store.send_result("r0001", "another cycle", instead_of=None)
@@ -72,7 +73,7 @@ class ClaimsContract:
     def test_what_is_on_its_way_for_a_cycle_is_not_taken_by_another_that_did_not_see_that(
         self, store: RunStore
     ) -> None:
-        store.add_result(a_result())
+        add(store, a_result())
         store.send_result("r0001", CYCLE, instead_of=None)
 
         assert not store.send_result("r0001", "another cycle", instead_of=None)

@@ -11,7 +11,18 @@ from threading import Barrier
 from typing import TypeVar
 
 import pytest
-from tests.adapters.contracts.samples import CYCLE, HASH, LEASE, NOW, TOPIC, a_cycle, a_result, stored, stored_cycle
+from tests.adapters.contracts.samples import (
+    CYCLE,
+    HASH,
+    LEASE,
+    NOW,
+    TOPIC,
+    a_cycle,
+    a_result,
+    add,
+    stored,
+    stored_cycle,
+)
 from tests.adapters.contracts.store_claims import ClaimsContract
 from tests.adapters.contracts.store_cycles import CyclesContract
 from tests.adapters.contracts.store_records import RecordsContract
@@ -46,7 +57,7 @@ class RunStoreContract(TopicsContract, CyclesContract, ResultsContract, ClaimsCo
 
     def test_of_racing_threads_one_claims_a_result(self, store: RunStore) -> None:
         for number in range(10):
-            store.add_result(a_result(number))
+            add(store, a_result(number))
             store.send_result(f"r{number:04}", CYCLE, instead_of=None)
 
         claims = all_at_once(lambda _: [store.claim(f"r{number:04}", CYCLE, NOW, NOW + LEASE) for number in range(10)])
@@ -56,7 +67,7 @@ class RunStoreContract(TopicsContract, CyclesContract, ResultsContract, ClaimsCo
         store.start_cycle(a_cycle(cap=11))
         claims = []
         for number in range(4 * THREADS):
-            store.add_result(a_result(number))
+            add(store, a_result(number))
             store.send_result(f"r{number:04}", CYCLE, instead_of=None)
             claims.append(store.claim(f"r{number:04}", CYCLE, NOW, NOW + LEASE))
 

@@ -1,6 +1,6 @@
 """What every run store promises about cycles."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from tests.adapters.contracts.samples import (
@@ -20,6 +20,7 @@ from wikikeeper.ports import RunStore
 
 ANY = frozenset(CycleState)
 OPEN = frozenset({CycleState.OPEN})
+EXPIRED = frozenset({CycleState.EXPIRED})
 
 
 class CyclesContract:
@@ -51,6 +52,18 @@ class CyclesContract:
         assert (again.ended, again.reason) == (None, None)
         store.purge(NOW + timedelta(days=999))
         assert stored_cycle(store) == again, "it is no history any more"
+
+    def test_an_expired_tick_is_unfinished_until_it_is_opened_again_or_stopped(self, store: RunStore) -> None:
+        unfinished = frozenset({CycleState.OPEN, CycleState.EXPIRED, CycleState.DRAINING})
+        store.start_cycle(a_cycle())
+        store.end_cycle(CYCLE, CycleState.EXPIRED, NOW, only_from=OPEN, fence=1)
+        store.purge(NOW + timedelta(days=999))
+        expired = stored_cycle(store)
+
+        assert list(store.cycles(states=EXPIRED)) == list(store.cycles(states=unfinished)) == [expired]
+        assert store.end_cycle(CYCLE, CycleState.STOPPED, NOW + SECOND, only_from=EXPIRED, fence=1)
+        assert list(store.cycles(states=unfinished)) == []
+        assert not store.start_cycle(a_cycle()), "it is over"
 
     def test_calls_of_an_expired_tick_still_count_when_it_is_opened_again(self, store: RunStore) -> None:
         claim = claimed(store)
@@ -89,6 +102,13 @@ class CyclesContract:
         assert (cycle.state, cycle.lease_until) == (CycleState.DRAINING, None)
         assert (cycle.found, cycle.new, cycle.sent, cycle.cap_reached) == (9, 4, 3, True)
         assert cycle.problems == ("feed_failed:x",)
+
+    @pytest.mark.parametrize(("at", "stored"), [(None, NOW), (NOW + SECOND, NOW + SECOND)])
+    def test_draining_is_activity(self, store: RunStore, at: datetime | None, stored: datetime) -> None:
+        store.start_cycle(a_cycle(active=NOW))
+        store.drain_cycle(a_cycle(active=at))
+
+        assert stored_cycle(store).active == stored
 
     def test_draining_keeps_what_was_counted_while_it_searched(self, store: RunStore) -> None:
         claim = claimed(store)

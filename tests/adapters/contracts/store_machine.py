@@ -30,6 +30,7 @@ from tests.adapters.contracts.samples import (
     a_failure,
     a_result,
     a_run,
+    add,
     stored,
     stored_cycle,
 )
@@ -52,6 +53,7 @@ from wikikeeper.ports import RunStore
 CYCLES = ("long", "short")
 CAPS = {"long": 6, "short": 2}
 RUNNING = frozenset({CycleState.OPEN, CycleState.DRAINING})
+SEARCHING = frozenset({CycleState.OPEN, CycleState.EXPIRED})
 SUBJECT = f"note:{TOPIC}"
 STEPS_OF_ONE_LIFE = 50
 UNFINISHED = frozenset({ResultState.WAITING, ResultState.JUDGING, ResultState.PARKED})
@@ -62,15 +64,8 @@ def live(machine: "type[ResultLife]", steps: int) -> None:
     machine.steps = 0
     while machine.steps < steps:
         lives = max((steps - machine.steps) // STEPS_OF_ONE_LIFE, 1)
-        run_state_machine_as_test(
-            machine,
-            settings=settings(
-                max_examples=lives,
-                stateful_step_count=STEPS_OF_ONE_LIFE,
-                deadline=None,
-                suppress_health_check=[HealthCheck.too_slow],
-            ),
-        )
+        each = settings(max_examples=lives, stateful_step_count=STEPS_OF_ONE_LIFE, deadline=None)
+        run_state_machine_as_test(machine, settings=settings(each, suppress_health_check=[HealthCheck.too_slow]))
 
 
 @dataclass(frozen=True)
@@ -117,7 +112,8 @@ class ResultLife(RuleBasedStateMachine):
         self.id = ""
         self.results: dict[str, Expected] = {}
         self.calls = dict.fromkeys(CYCLES, 0)
-        self.running = dict.fromkeys(CYCLES, True)
+        self.cycles = dict.fromkeys(CYCLES, (CycleState.OPEN, 1))
+        """State and fence."""
         self.runs: dict[str, RunOutcome] = {}
         self.silence: Silence | None = None
         self.escalations: dict[str, bool] = {}
@@ -157,7 +153,7 @@ class ResultLife(RuleBasedStateMachine):
     def find(self) -> None:
         revision = len(self.results) + 1
         self.id = f"r{revision:04}"
-        assert self.store.add_result(a_result(id=self.id, revision=revision))
+        assert add(self.store, a_result(id=self.id, revision=revision))
         self.results[self.id] = Expected()
 
     @precondition(lambda self: self.results and self.result.state in TERMINAL)
@@ -211,7 +207,7 @@ class ResultLife(RuleBasedStateMachine):
         assume(claim.called is not None or self.store.call_begun(claim.result) is None)
         held, until = self.holds(claim), self.now + LEASE
         assume(held or claim.until < until)  # nobody calls under a claim that they have just given back
-        counts = held and self.running[cycle] and self.calls[cycle] < CAPS[cycle]
+        counts = held and self.cycles[cycle][0] in RUNNING and self.calls[cycle] < CAPS[cycle]
         renewed = self.store.begin_call(claim, cycle, self.now, until)
         assert (renewed is not None) == counts
         if renewed is None:
@@ -354,11 +350,22 @@ class ResultLife(RuleBasedStateMachine):
         if parked:
             self.change(self.id, state=ResultState.WAITING, attempts=0, nonresponses=0, cycle=None, not_before=None)
 
-    @precondition(lambda self: self.running["short"])
+    @rule(state=st.sampled_from([CycleState.EXPIRED, CycleState.STOPPED]), behind=st.integers(0, 1))
+    def end_the_search(self, state: CycleState, behind: int) -> None:
+        """It went silent, or is given up: by who saw it as it is, or as it was."""
+        was, fence = self.cycles["short"]
+        only_from = SEARCHING - {state}
+        ends = was in only_from and not behind
+        assert self.store.end_cycle("short", state, self.now, only_from=only_from, fence=fence - behind) == ends
+        if ends:
+            self.cycles["short"] = (state, fence)
+
     @rule()
-    def stop(self) -> None:
-        assert self.store.end_cycle("short", CycleState.STOPPED, self.now, only_from=RUNNING)
-        self.running["short"] = False
+    def begin_the_search_again(self) -> None:
+        was, fence = self.cycles["short"]
+        assert self.store.start_cycle(a_cycle(id="short", cap=CAPS["short"])) == (was is CycleState.EXPIRED)
+        if was is CycleState.EXPIRED:
+            self.cycles["short"] = (CycleState.OPEN, fence + 1)
 
     # -- what always holds
 
@@ -369,6 +376,8 @@ class ResultLife(RuleBasedStateMachine):
 
     def all_is_as_expected(self) -> None:
         """What is dear, and holds at the end of a life or was broken before."""
+        searching = {name: each for name, each in self.cycles.items() if each[0] in SEARCHING}
+        assert {cycle.id: (cycle.state, cycle.fence) for cycle in self.store.cycles(states=SEARCHING)} == searching
         assert {result: Expected.of(stored(self.store, result)) for result in self.results} == self.results
         assert {run.id: run.outcome for run in self.store.runs()} == self.runs
         unfinished = [result for result, expected in sorted(self.results.items()) if expected.state in UNFINISHED]

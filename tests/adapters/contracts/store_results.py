@@ -15,6 +15,7 @@ from tests.adapters.contracts.samples import (
     a_cycle,
     a_failure,
     a_result,
+    add,
     claimed,
     in_parallel,
     stored,
@@ -50,21 +51,21 @@ class ResultsContract:
     def test_a_result_is_read_as_it_was_put(self, store: RunStore) -> None:
         result = a_result(failures=(a_failure(), a_failure(1, detail="é")), etag='W/"1"', not_before=NOW, attempts=1)
 
-        assert store.add_result(result)
+        assert add(store, result)
         assert store.result(result.id) == result
         assert store.result("unknown") is None
 
     def test_a_url_is_added_once_per_topic_and_revision(self, store: RunStore) -> None:
         first = found()
-        assert store.add_result(first)
+        assert add(store, first)
 
-        assert not store.add_result(found(title="found again"))
-        assert store.add_result(found(revision=2))
-        assert store.add_result(found(topic="other"))
+        assert not add(store, found(title="found again"))
+        assert add(store, found(revision=2))
+        assert add(store, found(topic="other"))
         assert stored(store, first.id) == first
 
     def test_what_a_cycle_found_is_added_together(self, store: RunStore) -> None:
-        store.add_result(a_result(2))
+        add(store, a_result(2))
         results = [a_result(1, cycle="a cycle"), a_result(2, cycle="a cycle"), a_result(3)]
 
         assert store.add_results("a cycle", results) == [results[0], results[2]]
@@ -112,14 +113,14 @@ class ResultsContract:
     def test_the_latest_of_a_url_is_its_newest_revision(self, store: RunStore) -> None:
         assert store.latest(TOPIC, a_result().canonical) is None
         for revision in range(1, 12):
-            store.add_result(found(revision=revision))
+            add(store, found(revision=revision))
             assert store.latest(TOPIC, a_result().canonical) == found(revision=revision)
 
         assert store.latest("other", a_result().canonical) is None
 
     def test_results_are_listed_oldest_find_first(self, store: RunStore) -> None:
         results = [a_result(number, found=NOW + (number // 2) * SECOND) for number in range(450)]
-        in_parallel(store.add_result, reversed(results))
+        in_parallel(lambda result: add(store, result), reversed(results))
 
         expected = [f"r{number:04}" for number in range(450)]
         assert [result.id for result in store.results()] == expected
@@ -127,8 +128,8 @@ class ResultsContract:
         assert [result.id for result in store.results(states=frozenset({ResultState.WAITING}))] == expected
 
     def test_results_are_listed_by_topic_and_state(self, store: RunStore) -> None:
-        store.add_result(a_result(2))
-        store.add_result(a_result(3, topic="other"))
+        add(store, a_result(2))
+        add(store, a_result(3, topic="other"))
         store.finish(claimed(store), ResultState.DISCARDED, NOW, verdict=Verdict.unfetchable("http_404"))
 
         def ids(topic: str | None = None, *states: ResultState) -> list[str]:
@@ -141,7 +142,7 @@ class ResultsContract:
         assert list(store.results(states=frozenset())) == []
 
     def test_a_listing_sees_every_result_while_its_reader_changes_their_states(self, store: RunStore) -> None:
-        in_parallel(store.add_result, [a_result(number) for number in range(250)])
+        in_parallel(lambda result: add(store, result), [a_result(number) for number in range(250)])
         seen = 0
         for result in store.results(states=frozenset({ResultState.WAITING})):
             if seen % 5 == 0:
@@ -170,7 +171,7 @@ class ResultsContract:
         assert stored(store).noted == NOTE
 
     def test_only_kept_results_are_noted(self, store: RunStore) -> None:
-        store.add_result(a_result())
+        add(store, a_result())
         store.mark_noted(["r0001", "unknown"], NOTE)
         store.mark_noted([], NOTE)
 
@@ -217,7 +218,7 @@ class ResultsContract:
         "state", [ResultState.KEPT, ResultState.FOLDED, ResultState.JUDGING, ResultState.WITHDRAWN]
     )
     def test_failures_never_come_to_anything_else(self, store: RunStore, state: ResultState) -> None:
-        store.add_result(a_result())
+        add(store, a_result())
 
         with pytest.raises(ValueError, match=state.value):
             store.settle("r0001", CYCLE, attempts=1, state=state, verdict=None, at=NOW)
@@ -245,7 +246,7 @@ class ResultsContract:
         assert not store.send_result("r0001", CYCLE, instead_of=None)
 
     def test_waiting_and_parked_results_are_withdrawn_once(self, store: RunStore) -> None:
-        store.add_result(a_result(2))
+        add(store, a_result(2))
         parked(store)
 
         for result in ("r0001", "r0002"):

@@ -145,6 +145,13 @@ class SilenceContract:
         assert store.escalation(an_escalation().id) == an_escalation()
         assert store.escalation("unknown") is None
 
+    def test_an_escalation_outlives_all_history_as_what_it_tells_of_may(self, store: RunStore) -> None:
+        store.escalate(an_escalation())
+        store.escalation_delivered(an_escalation().id, NOW)
+        store.purge(NOW + timedelta(days=3 * 365))
+
+        assert not store.escalate(an_escalation())
+
     def test_escalations_are_listed_newest_first_and_until_they_are_delivered(self, store: RunStore) -> None:
         in_parallel(store.escalate, [an_escalation(number) for number in range(120)])
         newest_first = [an_escalation(number) for number in reversed(range(120))]

@@ -5,7 +5,7 @@ import time
 
 import pytest
 from tests.adapters.decider_contract import asking_about
-from tests.adapters.llama.servers import Script, free_port, raw
+from tests.adapters.llama.servers import Script, raw
 
 from wikikeeper.adapters.llama.decide import LlamaDecider
 from wikikeeper.errors import AnswerMalformed, AnswerTimedOut, ModelError, ModelUnavailable
@@ -102,9 +102,11 @@ def test_an_endless_answer_is_cut() -> None:
     assert error.cause == "malformed:too_large"
 
 
-@pytest.mark.parametrize("address", [f"127.0.0.1:{free_port()}", "127.0.0.1:99999", "a" * 64 + ".invalid"])
+@pytest.mark.parametrize("address", ["127.0.0.1:{port}", "127.0.0.1:99999", "a" * 64 + ".invalid"])
 def test_an_address_where_nobody_can_be_is_unreachable(address: str) -> None:
-    error = call(f"http://{address}", timeout=0.3)
+    with socket.socket() as bound:  # and not listening: nobody else gets its port meanwhile
+        bound.bind(("127.0.0.1", 0))
+        error = call(f"http://{address.format(port=bound.getsockname()[1])}", timeout=0.3)
 
     assert isinstance(error, ModelUnavailable)
     assert error.cause == "unreachable"

@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from threading import Barrier
 
-from tests.adapters.contracts.samples import CYCLE, HASH, LEASE, NOW, TOPIC, a_cycle, a_result
+from tests.adapters.contracts.samples import CYCLE, HASH, LEASE, NOW, TOPIC, a_cycle, a_result, add
 
 from wikikeeper.adapters.local.folder_wiki import FolderWiki
 from wikikeeper.adapters.local.gate import SqliteGate
@@ -30,7 +30,7 @@ def race(path: Path, cap: int, start: Barrier) -> dict[str, list[int]]:
     def compete(thread: int) -> None:
         for item in range(ITEMS):
             result = f"r{item:04}"
-            if store.add_result(a_result(item)):
+            if add(store, a_result(item)):
                 won["add"].append(item)
             store.send_result(result, CYCLE, instead_of=None)
             claim = store.claim(result, CYCLE, NOW, NOW + LEASE)
@@ -80,13 +80,13 @@ def acknowledge_writes(path: Path) -> None:
     store = SqliteRunStore(Database(path))
     numbers = itertools.count()
 
-    def add(_: int) -> None:
+    def adding(_: int) -> None:
         for number in numbers:
-            if store.add_result(a_result(number)):
+            if add(store, a_result(number)):
                 os.write(sys.stdout.fileno(), b"%d\n" % number)
 
     with ThreadPoolExecutor(THREADS) as pool:
-        list(pool.map(add, range(THREADS)))
+        list(pool.map(adding, range(THREADS)))
 
 
 def acknowledge_files(root: Path) -> None:

@@ -15,6 +15,7 @@ from wikikeeper.adapters.local.sqlite_database import PAGE_ROWS, Database
 from wikikeeper.adapters.local.sqlite_schema import MIGRATIONS
 from wikikeeper.adapters.local.sqlite_store import SqliteRunStore
 from wikikeeper.errors import Unusable
+from wikikeeper.models import CycleState
 
 NORMAL, FULL = 1, 2
 """What SQLite calls its levels of `synchronous`."""
@@ -345,6 +346,20 @@ def test_work_of_the_first_version_goes_on_in_the_newest(path: Path, old: sqlite
     claim = store.claim("r1", "a#1", now, now + timedelta(minutes=1))
     assert claim is not None
     assert store.begin_call(claim, "a#1", now, now + timedelta(minutes=1)) is not None
+    store.close()
+
+
+def test_a_search_that_expired_long_ago_is_not_begun_again_by_a_new_version(
+    path: Path, old: sqlite3.Connection
+) -> None:
+    old.execute("UPDATE cycles SET state = 'expired', ended = 5, reason = 'its worker went silent', expires = 9")
+    old.close()
+
+    store = SqliteRunStore(Database(path))
+    assert list(store.cycles(states=frozenset({CycleState.OPEN, CycleState.EXPIRED, CycleState.DRAINING}))) == []
+    [cycle] = store.cycles()
+    assert (cycle.state, cycle.reason) == (CycleState.STOPPED, "its worker went silent")
+    assert not store.start_cycle(cycle.model_copy(update={"state": CycleState.OPEN}))
     store.close()
 
 

@@ -183,7 +183,7 @@ class Visitor:
         self.web = web
         self.names = names or Names()
         self.network = network or Network(**{PUBLIC: web.port})
-        settings = settings or Fetch(deadline=5)
+        settings = settings or Fetch(deadline=60)
         self.client = GuardedClient(settings, resolve=self.names, network=self.network, tls=tls or TLS, now=lambda: NOW)
         self.fetcher = GuardedFetcher(settings, wiki, client=self.client)
 

@@ -22,7 +22,7 @@ from wikikeeper.settings import Fetch
 
 HTML = b"<!doctype html><title>News</title><p>" + b"All of it. " * 500
 URL = "http://news.example/x"
-SMALL = Fetch(deadline=5, max_bytes=100_000)
+SMALL = Fetch(deadline=60, max_bytes=100_000)
 
 
 @pytest.fixture
@@ -58,6 +58,19 @@ def raw_deflate(body: bytes) -> bytes:
         ("gzip", gzip.compress(HTML) + b"\0" * 100),
         ("deflate", zlib.compress(HTML)),
         ("deflate", raw_deflate(HTML)),
+    ],
+    # A body in a test's name would be another one each second: gzip writes down when it compressed.
+    ids=[
+        "plain",
+        "unnamed",
+        "gzip",
+        "x-gzip",
+        "GZIP",
+        "identity, gzip",
+        "two members",
+        "padded",
+        "zlib",
+        "raw deflate",
     ],
 )
 @pytest.mark.parametrize("slices", [1, 7, 700])

@@ -13,7 +13,7 @@ from collections import deque
 from datetime import datetime
 
 from wikikeeper.adapters.aws.dynamodb_items import (
-    UNFINISHED_CYCLES,
+    RUNNING_CYCLES,
     call_mark,
     cycle_key,
     micros,
@@ -86,7 +86,7 @@ class Calls:
 
     def _renewed(self, claim: Claim, cycle: str, until: datetime) -> Claim | None:
         item = self._table.get(cycle_key(cycle))
-        if item is None or CycleState(str(item["state"])) not in UNFINISHED_CYCLES or item["calls"] >= item["cap"]:  # type: ignore[operator]
+        if item is None or CycleState(str(item["state"])) not in RUNNING_CYCLES or item["calls"] >= item["cap"]:  # type: ignore[operator]
             return None
         longer = {"fence": claim.fence + 1, "lease_until": micros(max(until, claim.until))}
         renewed = claimed(self._table.change(result_key(claim.result.id), longer, HELD, held(claim.fence)))

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from wikikeeper.adapters.aws.dynamodb_items import (
     CYCLES,
+    RUNNING_CYCLES,
     UNFINISHED_CYCLES,
     cycle_from,
     cycle_item,
@@ -13,12 +14,14 @@ from wikikeeper.adapters.aws.dynamodb_items import (
     expiry,
     micros,
     problems,
+    some_micros,
 )
 from wikikeeper.adapters.aws.dynamodb_listing import LISTED, OPEN, entries, items
 from wikikeeper.adapters.aws.dynamodb_table import Plus, Scalar, Table
 from wikikeeper.models import Cycle, CycleState
 
-_ENDED = frozenset(CycleState) - UNFINISHED_CYCLES
+_LEFT = frozenset(CycleState) - RUNNING_CYCLES
+"""What `end_cycle` leads to. All but `expired` are history from then on."""
 
 
 class Cycles:
@@ -63,6 +66,8 @@ class Cycles:
             "new": cycle.new,
             "sent": cycle.sent,
         }
+        if cycle.active is not None:
+            changes["active"] = some_micros(cycle.active)
         if cycle.cap_reached:
             changes["cap_reached"] = True
         held: dict[str, Scalar] = {"fence": cycle.fence, "open_state": CycleState.OPEN}
@@ -82,7 +87,7 @@ class Cycles:
         fence: int | None = None,
     ) -> bool:
         """Raises ValueError for a state that is no end."""
-        if state not in _ENDED:
+        if state not in _LEFT:
             raise ValueError(f"a cycle does not end as {state}")
         if not only_from:
             return False
@@ -90,9 +95,9 @@ class Cycles:
             "state": state,
             "ended": micros(at),
             "lease_until": None,
-            "open": None,
-            "expires": expiry(at),
         }
+        if state not in UNFINISHED_CYCLES:
+            changes |= {"open": None, "expires": expiry(at)}
         if reason is not None:
             changes["reason"] = reason
         values: dict[str, Scalar] = {f"from_{number}": each for number, each in enumerate(sorted(only_from))}

@@ -11,7 +11,7 @@
 | alert  | `alerts`            | subject, cause |                       |          |              |         |
 | opened | `opened`            | topic          |                       |          |              |         |
 | silence | `silences`         | subject        |                       |          |              |         |
-| escalation | `escalations`   | id             | `escalations` until delivered | | raised # id  | raised + a year |
+| escalation | `escalations`   | id             | `escalations` until delivered | | raised # id  |         |
 | model  | `models`            | model          |                       |          |              |         |
 | sighting | `sightings`       | since # model  |                       |          |              | since + a year |
 | slot   | `gate`              | number         |                       |          |              |         |
@@ -50,7 +50,8 @@ FAILURES_KEPT = 50
 """Newest failures kept with a result: more than twice the most attempts a setting allows, and an item stays far below
 DynamoDB's 400 kB."""
 
-UNFINISHED_CYCLES = frozenset({CycleState.OPEN, CycleState.DRAINING})
+RUNNING_CYCLES = frozenset({CycleState.OPEN, CycleState.DRAINING})
+UNFINISHED_CYCLES = RUNNING_CYCLES | {CycleState.EXPIRED}
 
 RESULT_SHARDS = 16
 """Partitions of results. One takes 1,000 writes a second: thousands of judges at once don't fill them, and a listing of

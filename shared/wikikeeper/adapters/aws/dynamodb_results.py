@@ -103,13 +103,7 @@ class Results:
 
     # -- on the way to a verdict
 
-    def add_result(self, result: Result) -> bool:
-        return bool(self._add(None, [result]))
-
     def add_results(self, cycle: str | None, results: Sequence[Result]) -> list[Result]:
-        return self._add(cycle, results)
-
-    def _add(self, cycle: str | None, results: Sequence[Result]) -> list[Result]:
         lists = self.unfinished.name(cycle, results)
         new = [result for result in results if self.table.put_new(result_item(result))]
         self.unfinished.put(lists, new)

@@ -138,6 +138,7 @@ def _silence_from(item: Item) -> Silence:
 
 
 def _escalation_item(escalation: Escalation) -> Item:
+    # It never expires: while what it tells of is parked, whatever went missing here would be told once more.
     key = _escalation_key(escalation.id)
     return present(
         {
@@ -146,7 +147,6 @@ def _escalation_item(escalation: Escalation) -> Item:
             "open": ESCALATIONS if escalation.delivered is None else None,
             "at": at(escalation.raised, escalation.id),
             "delivered": some_micros(escalation.delivered),
-            "expires": expiry(escalation.raised),
             "body": pack(escalation.model_dump_json(exclude={"delivered"})),
         }
     )

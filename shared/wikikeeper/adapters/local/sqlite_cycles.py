@@ -13,8 +13,9 @@ HISTORY = timedelta(days=365)
 """How long runs, ended cycles and judged pages are kept: a year of notes can be asked why, and the file stays at some
 hundred MB with 200 calls a day. Results are never forgotten: they are how a page is judged only once."""
 
-_UNFINISHED = frozenset({CycleState.OPEN, CycleState.DRAINING})
-_ENDED = frozenset({CycleState.DONE, CycleState.SKIPPED, CycleState.STOPPED, CycleState.EXPIRED})
+_UNFINISHED = frozenset({CycleState.OPEN, CycleState.EXPIRED, CycleState.DRAINING})
+_LEFT = frozenset(CycleState) - {CycleState.OPEN, CycleState.DRAINING}
+"""What `end_cycle` leads to. All but `expired` are history from then on."""
 
 
 class Cycles:
@@ -55,9 +56,18 @@ class Cycles:
         # Only what searching found. What judging counts meanwhile (calls, flags, refusals) is newer than `cycle`.
         return self.database.change(
             """UPDATE cycles SET state = 'draining', lease_until = NULL, problems = ?, found = ?, new = ?, sent = ?,
-                cap_reached = max(cap_reached, ?)
+                active = coalesce(?, active), cap_reached = max(cap_reached, ?)
             WHERE id = ? AND fence = ? AND state = 'open'""",
-            (problems(cycle), cycle.found, cycle.new, cycle.sent, cycle.cap_reached, cycle.id, cycle.fence),
+            (
+                problems(cycle),
+                cycle.found,
+                cycle.new,
+                cycle.sent,
+                some_micros(cycle.active),
+                cycle.cap_reached,
+                cycle.id,
+                cycle.fence,
+            ),
         )
 
     def end_cycle(
@@ -71,12 +81,13 @@ class Cycles:
         fence: int | None = None,
     ) -> bool:
         """Raises ValueError for a state that is no end."""
-        if state not in _ENDED:
+        if state not in _LEFT:
             raise ValueError(f"a cycle does not end as {state}")
+        expires = None if state in _UNFINISHED else at + HISTORY
         return self.database.change(
             f"""UPDATE cycles SET state = ?, ended = ?, reason = coalesce(?, reason), lease_until = NULL, expires = ?
             WHERE id = ? AND fence = coalesce(?, fence) AND state IN ({marks(only_from)})""",  # noqa: S608 - names of ours, values are bound
-            (state, micros(at), reason, some_micros(at + HISTORY), cycle, fence, *only_from),
+            (state, micros(at), reason, some_micros(expires), cycle, fence, *only_from),
         )
 
     def mark_cycle(

@@ -80,10 +80,6 @@ class Results:
 
     # -- on the way to a verdict
 
-    def add_result(self, result: Result) -> bool:
-        row = result_row(result)
-        return self.database.change(insert("results", row) + " ON CONFLICT DO NOTHING", row)
-
     def add_results(self, cycle: str | None, results: Sequence[Result]) -> list[Result]:  # noqa: ARG002 - what waits has an index
         def work(connection: sqlite3.Connection) -> list[Result]:
             rows = [(result, result_row(result)) for result in results]

@@ -11,7 +11,7 @@ from pathlib import Path
 from wikikeeper.errors import Unusable
 
 OPEN_RESULTS = "state IN ('waiting', 'judging', 'parked')"
-OPEN_CYCLES = "state IN ('open', 'draining')"
+OPEN_CYCLES = "state IN ('open', 'expired', 'draining')"
 UNNOTED_RESULTS = "state = 'kept' AND noted IS NULL"
 """Conditions of the partial indexes. SQLite uses such an index only for a query that repeats its condition."""
 
@@ -49,7 +49,7 @@ M001_FIRST = (
     ) STRICT""",
     "CREATE INDEX cycles_all ON cycles (started, id)",
     "CREATE INDEX cycles_of_topic ON cycles (topic, started, id)",
-    f"CREATE INDEX cycles_open ON cycles (started, id) WHERE {OPEN_CYCLES}",
+    "CREATE INDEX cycles_open ON cycles (started, id) WHERE state IN ('open', 'draining')",
     "CREATE INDEX cycles_expiring ON cycles (expires) WHERE expires IS NOT NULL",
     """CREATE TABLE results (
         id TEXT PRIMARY KEY,
@@ -178,7 +178,14 @@ M004_HOOKS = (
     "CREATE INDEX deliveries_expiring ON deliveries (expires)",
 )
 
-MIGRATIONS = (M001_FIRST, M002_GATE_AND_REAPER, M003_WEB, M004_HOOKS)
+M005_EXPIRED_IS_UNFINISHED = (
+    # Until then it was an end: what lies there has been over for long, and must not be begun again.
+    "UPDATE cycles SET state = 'stopped' WHERE state = 'expired'",
+    "DROP INDEX cycles_open",
+    "CREATE INDEX cycles_open ON cycles (started, id) WHERE state IN ('open', 'expired', 'draining')",
+)
+
+MIGRATIONS = (M001_FIRST, M002_GATE_AND_REAPER, M003_WEB, M004_HOOKS, M005_EXPIRED_IS_UNFINISHED)
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:

@@ -1,0 +1,395 @@
+"""Searches that were begun and never ended: whatever dies or is lost, each is begun again, searched for later, or told of."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.workflows.reaping import LEASE, SILENT_CYCLE, Killed, cycle_of, escalations, killing, sweep, told
+from tests.workflows.world import TOPIC, World
+
+from wikikeeper.models import (
+    Cycle,
+    CycleState,
+    ReapStale,
+    ResultState,
+    Send,
+    StartCycle,
+)
+from wikikeeper.policy.hooks import PUSHED
+from wikikeeper.policy.identity import cycle_id
+from wikikeeper.workflows.reap_stale import reap_stale
+from wikikeeper.workflows.schedule_cycle import schedule_cycle
+
+TICK = StartCycle(topic="postgres", tick="t")
+LIMIT = 3
+ROUNDS = 12
+"""More than any fault here takes to be over."""
+MOMENT = timedelta(microseconds=1)
+POINTS = ["silence", "count_silence", "end_cycle", "escalate", "escalations", "escalation_delivered"]
+
+
+def begin(world: World, command: StartCycle = TICK) -> list[Send]:
+    world.pages(a="One.")
+    return schedule_cycle(command, world.app)
+
+
+def die_while_searching(world: World, command: StartCycle = TICK) -> None:
+    """A worker begins it, if it is to be begun, and is gone before it drains."""
+    with killing(world, "drain_cycle"), suppress(Killed):
+        begin(world, command)
+
+
+def starts(sends: list[Send]) -> list[Send]:
+    return [send for send in sends if isinstance(send.command, StartCycle)]
+
+
+def nonresponses(world: World) -> int:
+    stored = world.app.store.silence(f"cycle:{cycle_of(world).id}")
+    return stored.nonresponses if stored else 0
+
+
+@contextmanager
+def dying(world: World, at: str, *, after: bool) -> Iterator[None]:
+    """Whoever gets to this point is gone, before or after it."""
+    done: Callable[..., object] = getattr(world.app.store, at)
+
+    def die(*given: object, **named: object) -> object:
+        if after:
+            done(*given, **named)
+        raise Killed
+
+    setattr(world.app.store, at, die)
+    try:
+        yield
+    finally:
+        setattr(world.app.store, at, done)
+
+
+def given_up_and_told_of_once(world: World) -> None:
+    assert (cycle_of(world).state, cycle_of(world).reason) == (CycleState.STOPPED, "its worker went silent")
+    [escalation] = escalations(world)
+    assert escalation.subject == f"cycle:{cycle_of(world).id}"
+    assert set(told(world)) == {escalation.id}
+    assert f"sent again {nonresponses(world)} times" in escalation.detail
+    fence = cycle_of(world).fence
+    begin(world)  # a command that was late all the while
+    assert (cycle_of(world).state, cycle_of(world).fence) == (CycleState.STOPPED, fence)
+
+
+@pytest.mark.parametrize("limit", [1, LIMIT])
+def test_a_search_that_kills_every_worker_gets_the_limit_of_recoveries_and_one_escalation(
+    world: World, limit: int
+) -> None:
+    world.app = replace(world.app, rules=replace(world.app.rules, recovery_limit=limit))
+    die_while_searching(world)
+    sent = []
+    for _ in range(limit + 3):
+        world.clock.advance(LEASE)
+        sends = sweep(world)
+        assert sweep(world) == []
+        sent.append([send.command for send in sends])
+        if sends:
+            assert cycle_of(world).state is CycleState.EXPIRED
+            die_while_searching(world)
+
+    assert sent == [[TICK]] * limit + [[]] * 3
+    assert cycle_of(world).fence == 1 + limit
+    assert len(told(world)) == 1
+    given_up_and_told_of_once(world)
+
+
+@pytest.mark.parametrize("at", POINTS)
+@pytest.mark.parametrize("after", [False, True])
+def test_a_reaper_that_is_killed_anywhere_changes_no_outcome_of_a_search(world: World, at: str, after: bool) -> None:
+    """Workers and reapers die all the while; every other sweep comes to its end."""
+    die_while_searching(world)
+    sent = 0
+    for _ in range(ROUNDS):
+        world.clock.advance(SILENT_CYCLE)
+        with dying(world, at, after=after), suppress(Killed):
+            sweep(world)  # its commands are lost with it
+        sends = sweep(world)
+        sent += len(sends)
+        for _ in sends:
+            die_while_searching(world)
+
+    assert sent <= LIMIT
+    assert nonresponses(world) == LIMIT
+    given_up_and_told_of_once(world)
+
+
+@pytest.mark.parametrize("at", POINTS)
+@pytest.mark.parametrize("after", [False, True])
+def test_a_search_is_done_although_the_reaper_that_found_it_was_killed(world: World, at: str, after: bool) -> None:
+    die_while_searching(world)
+    world.clock.advance(LEASE)
+    with dying(world, at, after=after), suppress(Killed):
+        sweep(world)
+
+    sends: list[Send] = []
+    for _ in range(2):
+        world.clock.advance(SILENT_CYCLE)
+        sends += sweep(world)
+    assert [send.command for send in starts(sends)][:1] == [TICK]
+    world.run(*sends)
+
+    assert world.states() == {"a": ResultState.KEPT}
+    assert escalations(world) == []
+
+
+def test_a_tick_that_the_queue_dropped_is_sent_again_and_at_the_limit_told_of(world: World) -> None:
+    die_while_searching(world)
+    world.clock.advance(LEASE)
+    assert len(sweep(world)) == 1
+    for _ in range(LIMIT - 1):
+        world.clock.advance(world.app.rules.silence_after - MOMENT)
+        assert sweep(world) == [], "it may still be on its way"
+        world.clock.advance(MOMENT)
+        assert [send.command for send in sweep(world)] == [TICK]
+    assert escalations(world) == []
+
+    for _ in range(3):
+        world.clock.advance(SILENT_CYCLE)
+        assert sweep(world) == []
+
+    assert cycle_of(world).fence == 1
+    assert len(told(world)) == 1
+    given_up_and_told_of_once(world)
+
+
+@pytest.mark.parametrize(("at", "begun"), [("saw_model", 0), ("start_cycle", 0), ("cycle", 1)])
+def test_a_tick_that_raised_once_and_is_lost_is_sent_again(world: World, at: str, begun: int) -> None:
+    die_while_searching(world)
+    world.clock.advance(LEASE)
+    [again] = sweep(world)
+    assert isinstance(again.command, StartCycle)
+    with dying(world, at, after=False), pytest.raises(Killed):
+        begin(world, again.command)
+    assert cycle_of(world).fence == 1 + begun
+
+    world.clock.advance(SILENT_CYCLE)
+    world.run(*sweep(world))
+
+    assert world.states() == {"a": ResultState.KEPT}
+    assert (cycle_of(world).fence, cycle_of(world).sent) == (2 + begun, 1)
+    assert escalations(world) == []
+
+
+def test_a_worker_that_took_the_tick_and_died_is_not_waited_for_longer_than_its_lease(world: World) -> None:
+    die_while_searching(world)
+    world.clock.advance(LEASE)
+    sweep(world)
+    die_while_searching(world)
+    lease_until = cycle_of(world).lease_until
+    assert lease_until is not None
+    left = lease_until - world.clock.now()
+    assert left < world.app.rules.silence_after
+
+    world.clock.advance(left - MOMENT)
+    assert sweep(world) == []
+    world.clock.advance(MOMENT)
+    assert [send.command for send in sweep(world)] == [TICK]
+
+
+@pytest.mark.parametrize("at", ["count_silence", "end_cycle"])
+def test_nothing_is_sent_when_the_counter_or_the_state_cannot_be_saved(world: World, at: str) -> None:
+    die_while_searching(world)
+    world.clock.advance(LEASE)
+    done = getattr(world.app.store, at)
+    setattr(world.app.store, at, lambda *_, **__: False)
+
+    assert sweep(world) == []
+
+    setattr(world.app.store, at, done)
+    assert cycle_of(world).state is CycleState.OPEN
+    assert nonresponses(world) == (1 if at == "end_cycle" else 0)
+
+
+@pytest.mark.parametrize("state", [CycleState.OPEN, CycleState.EXPIRED])
+def test_of_two_reapers_at_once_one_sends_a_tick(world: World, state: CycleState) -> None:
+    die_while_searching(world)
+    world.clock.advance(LEASE)
+    if state is CycleState.EXPIRED:
+        sweep(world)  # and what it sent is lost
+        world.clock.advance(SILENT_CYCLE)
+    assert cycle_of(world).state is state
+    count, others = world.app.store.count_silence, []
+
+    def overtaken(*given: Any, **named: Any) -> bool:  # noqa: ANN401
+        world.app.store.count_silence = count  # type: ignore[method-assign]
+        others.append(sweep(world))
+        return count(*given, **named)
+
+    world.app.store.count_silence = overtaken  # type: ignore[method-assign]
+
+    assert sweep(world) == []
+    assert [[send.command for send in sends] for sends in others] == [[TICK]]
+
+
+def test_of_two_reapers_at_once_one_tells_of_it_and_none_stops_what_was_begun_again(world: World) -> None:
+    die_while_searching(world)
+    late = []
+    for _ in range(LIMIT):
+        world.clock.advance(SILENT_CYCLE)
+        late += sweep(world)
+    world.clock.advance(SILENT_CYCLE)
+    end = world.app.store.end_cycle
+
+    def overtaken(*given: Any, **named: Any) -> bool:  # noqa: ANN401
+        world.app.store.end_cycle = end  # type: ignore[method-assign]
+        assert isinstance(late[0].command, StartCycle)
+        die_while_searching(world, late[0].command)
+        return end(*given, **named)
+
+    world.app.store.end_cycle = overtaken  # type: ignore[method-assign]
+    assert sweep(world) == []
+
+    assert (cycle_of(world).state, cycle_of(world).fence) == (CycleState.OPEN, 2)
+    world.clock.advance(SILENT_CYCLE)
+    assert sweep(world) == []
+    given_up_and_told_of_once(world)
+
+
+def test_one_that_is_alone_sends_an_expired_tick_at_once(world: World) -> None:
+    die_while_searching(world)
+    assert starts(reap_stale(ReapStale(alone=True), world.app)) == [Send(command=TICK)]
+
+    world.run(*reap_stale(ReapStale(alone=True), world.app))
+
+    assert world.states() == {"a": ResultState.KEPT}
+    assert cycle_of(world).fence == 2
+
+
+def test_what_was_counted_of_a_search_is_over_when_it_drains(world: World) -> None:
+    die_while_searching(world)
+    for _ in range(LIMIT):
+        world.clock.advance(SILENT_CYCLE)
+        assert len(sweep(world)) == 1
+    world.clock.advance(timedelta(minutes=1))
+    begin(world)
+    assert cycle_of(world).state is CycleState.DRAINING
+
+    sent = []
+    for _ in range(LIMIT + 1):
+        world.clock.advance(SILENT_CYCLE)
+        sent.append([send.command.kind for send in sweep(world)])
+
+    assert sent == [["judge_result"]] * LIMIT + [[]]
+    assert len(escalations(world)) == 1
+
+
+def test_a_late_worker_of_an_expired_search_is_refused_and_its_pages_are_judged_once(world: World) -> None:
+    drain = world.app.store.drain_cycle
+
+    def frozen(cycle: Cycle) -> bool:
+        world.app.store.drain_cycle = drain  # type: ignore[method-assign]
+        world.clock.advance(LEASE)
+        world.run(*sweep(world))
+        return drain(cycle)
+
+    world.app.store.drain_cycle = frozen  # type: ignore[method-assign]
+
+    assert begin(world) == []
+    assert world.states() == {"a": ResultState.KEPT}
+    assert len(world.keeper.asked) == 1
+
+
+# -- what is not worth sending again
+
+
+@pytest.mark.parametrize("lost", ["worker", "command"])
+def test_a_search_after_which_its_topic_was_searched_is_not_sent_again(world: World, lost: str) -> None:
+    die_while_searching(world)
+    world.clock.advance(LEASE)
+    if lost == "command":
+        assert len(sweep(world)) == 1
+    world.clock.advance(SILENT_CYCLE)
+    assert begin(world, StartCycle(topic="postgres", tick="later")) != []
+
+    assert starts(sweep(world)) == []
+
+    assert (cycle_of(world).state, cycle_of(world).reason) == (
+        CycleState.STOPPED,
+        "a later cycle has searched its topic",
+    )
+    assert escalations(world) == []
+
+
+def test_a_search_waits_for_a_later_one_to_show_what_becomes_of_it(world: World) -> None:
+    die_while_searching(world)
+    world.clock.advance(LEASE)
+    later = StartCycle(topic="postgres", tick="later")
+    die_while_searching(world, later)
+    assert sweep(world) == [], "it may get through"
+
+    world.clock.advance(LEASE)
+    assert [send.command for send in sweep(world)] == [later]
+    world.clock.advance(timedelta(minutes=1))
+    world.run(Send(command=later))
+    assert starts(sweep(world)) == []
+
+    assert cycle_of(world).state is CycleState.STOPPED
+    assert world.states() == {"a": ResultState.KEPT}
+    assert escalations(world) == []
+
+
+def test_of_two_searches_that_both_stay_silent_each_is_told_of(world: World) -> None:
+    die_while_searching(world)
+    world.clock.advance(timedelta(minutes=1))
+    die_while_searching(world, StartCycle(topic="postgres", tick="later"))
+    sent = []
+    for _ in range(2 * (LIMIT + 1)):
+        world.clock.advance(SILENT_CYCLE)
+        sent += [send.command.tick for send in sweep(world) if isinstance(send.command, StartCycle)]
+
+    assert sent == ["later"] * LIMIT + ["t"] * LIMIT
+    assert [each.subject for each in escalations(world)] == [
+        f"cycle:{cycle_id('postgres', tick)}" for tick in ("t", "later")
+    ]
+
+
+def test_a_later_cycle_that_asks_no_source_searched_nothing(world: World) -> None:
+    die_while_searching(world)
+    world.clock.advance(LEASE)
+    now = world.clock.now()
+    pushed = cycle_of(world).model_copy(
+        update={"id": "postgres#pushed", "tick": f"{PUSHED}x", "started": now, "lease_until": now + LEASE}
+    )
+    assert world.app.store.start_cycle(pushed)
+
+    assert [send.command for send in sweep(world)] == [TICK]
+
+
+@pytest.mark.parametrize(
+    ("gone", "reason"),
+    [(True, "its topic is gone or has a fault"), (False, "ended: the last day of the topic was 2020-01-01")],
+)
+def test_a_search_of_a_topic_that_is_gone_or_over_is_not_sent_again(world: World, gone: bool, reason: str) -> None:
+    die_while_searching(world)
+    world.clock.advance(LEASE)
+    assert len(sweep(world)) == 1
+    world.topic(text="no topic" if gone else TOPIC.replace("---\ntitle", "---\nuntil: 2020-01-01\ntitle", 1))
+    world.clock.advance(SILENT_CYCLE)
+
+    assert sweep(world) == []
+
+    assert (cycle_of(world).state, cycle_of(world).reason) == (CycleState.STOPPED, reason)
+    assert escalations(world) == []
+
+
+def test_a_search_that_a_person_began_is_theirs_to_begin_again(world: World) -> None:
+    die_while_searching(world, StartCycle(topic="postgres", tick="manual-1"))
+    world.clock.advance(LEASE)
+
+    assert sweep(world) == []
+
+    cycle = world.app.store.cycle(cycle_id("postgres", "manual-1"))
+    assert cycle is not None
+    assert (cycle.state, cycle.reason) == (
+        CycleState.STOPPED,
+        "its worker went silent: whoever began it by hand begins it again",
+    )
+    assert escalations(world) == []
