@@ -77,15 +77,14 @@ def bad_day(folder: Path) -> None:
         cycle = next(iter(store.cycles()))
         again = cycle.model_copy(
             update={"id": f"heronbase#{manual_tick(now)}", "tick": manual_tick(now), "state": "skipped", "started": now,
-                    "reason": "unreachable: connection refused"}
+                    "ended": now, "found": 0, "new": 0, "sent": 0, "calls": 0, "reason": "unreachable: connection refused"}
         )  # fmt: skip
         store.start_cycle(again)
-        store.add_result(
-            Result(
-                id="f" * 24, topic="heronbase", url="https://example.org/parked", canonical="https://example.org/parked",
-                revision=1, title="A page that would not load", origin=Origin.LINK, found=now,
-            )
+        parked = Result(
+            id="f" * 24, topic="heronbase", url="https://example.org/parked", canonical="https://example.org/parked",
+            revision=1, title="A page that would not load", origin=Origin.LINK, found=now,
         )  # fmt: skip
+        store.add_results(None, [parked])
         store.send_result("f" * 24, again.id, instead_of=None)
         claim = store.claim("f" * 24, again.id, now, now)
         assert claim is not None

@@ -4,14 +4,13 @@ by keyboard and screen reader.
 `WIKIKEEPER_SCREENSHOTS=<folder>` keeps pictures of every page at both widths in light and dark, to be looked at.
 """
 
-import os
 import re
 from importlib.resources import files
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 from tests.browser.conftest import Visit
+from tests.browser.pictures import picture
 
 AXE = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 SEVERE = ("serious", "critical")
@@ -20,7 +19,6 @@ PAGES = (
     "/thresholds", "/thresholds?keep=0.9&injection=0.2", "/label?seed=ab", "/calibrate", "/login",
 )  # fmt: skip
 SHAPES = [(width, scheme) for width in (390, 1280) for scheme in ("light", "dark")]
-TALLEST = 4_000
 
 
 def a_run(page: Page) -> str:
@@ -50,12 +48,8 @@ def test_no_page_has_a_serious_finding_of_axe_or_is_wider_than_its_screen(
         severe = [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found if one["impact"] in SEVERE]
         assert severe == [], (path, severe)
         assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), path
-        if folder := os.environ.get("WIKIKEEPER_SCREENSHOTS"):
-            height = min(page.evaluate("document.documentElement.scrollHeight"), TALLEST)
-            page.set_viewport_size({"width": width, "height": max(height, 900)})
-            name = re.sub(r"[^a-z0-9]+", "-", path.strip("/"))[:40] or "start"
-            page.screenshot(path=Path(folder) / f"{number:02}-{name}-{width}-{scheme}.png")
-            page.set_viewport_size({"width": width, "height": 900})
+        name = re.sub(r"[^a-z0-9]+", "-", path.strip("/"))[:40] or "start"
+        picture(page, f"{number:02}-{name}-{width}-{scheme}", width)
     context.close()
     assert (visit.complaints, visit.strangers) == ([], [])
 

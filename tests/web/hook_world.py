@@ -57,19 +57,18 @@ class HookWorld:
     reactions: list[Reaction] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.app = FastAPI()
-        self.app.include_router(
-            router(
-                HookWork(
-                    app=self.world.app,
-                    send=self.send,
-                    deliveries=SqliteDeliveries(self.world.database),
-                    bot_user=self.bot_user,
-                    on_reaction=self.react,
-                ),
-                self.settings,
-            )
+        self.router = router(
+            HookWork(
+                app=self.world.app,
+                send=self.send,
+                deliveries=SqliteDeliveries(self.world.database),
+                bot_user=self.bot_user,
+                on_reaction=self.react,
+            ),
+            self.settings,
         )
+        self.app = FastAPI()
+        self.app.include_router(self.router)
 
     def send(self, sends: Sequence[Send]) -> None:
         if self.failures:

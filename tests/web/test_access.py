@@ -1,15 +1,19 @@
 """Who may see and change: Host, origin, token, session, headers. Each row with the status it gets."""
 
+import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from tests.adapters.contracts.samples import a_run
+from tests.web.on_socket import on_socket
 from tests.web.pages import ORIGIN, OWN, PORT, TOKEN, World, world
 
 from wikikeeper.fakes import SettableClock
 from wikikeeper.policy.web_access import SESSION, Access, own_names
+from wikikeeper.web.app import create_app
 from wikikeeper.web.guard import COOKIE, MOST_BYTES
 
 PAGES = ("/runs", "/topics", "/cycles", "/notes", "/attention", "/thresholds", "/label", "/calibrate", "/openapi.json")
@@ -53,9 +57,15 @@ def test_on_loopback_only_its_own_names_are_served(web: World, host: str, status
         ({"sec-fetch-site": "same-site"}, 403),
         ({"sec-fetch-site": "none"}, 403),
         ({"origin": ORIGIN, "sec-fetch-site": "cross-site"}, 403),
+        ([("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site")], 403),
+        ([("sec-fetch-site", "cross-site"), ("sec-fetch-site", "same-origin")], 403),
+        ([("origin", ORIGIN), ("origin", "https://evil.example")], 403),
+        ([("origin", "https://evil.example"), ("origin", ORIGIN)], 403),
     ],
 )
-def test_what_changes_something_must_come_from_our_own_pages(web: World, headers: dict[str, str], status: int) -> None:
+def test_what_changes_something_must_come_from_our_own_pages(
+    web: World, headers: dict[str, str] | list[tuple[str, str]], status: int
+) -> None:
     web.store.put_run(a_run())
 
     answer = web.client.post("/runs/r0001-2/label", data={"should": "kept"}, headers=headers)
@@ -103,6 +113,33 @@ def test_the_body_of_a_form_is_bounded(web: World) -> None:
     chunks = (b"x" * 1024 for _ in range(100))
     assert web.client.post("/runs/r0001-2/label", content=chunks, headers=OWN).status_code == 413
     assert web.store.labels_of(["r0001"]) == {}
+
+
+def test_a_form_that_trickles_in_is_given_up(web: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wikikeeper.web.guard.BODY_SECONDS", 0.1)
+    with (
+        on_socket(
+            lambda port: create_app(replace(web.site, access=Access(names=own_names("127.0.0.1", port))))
+        ) as port,
+        socket.create_connection(("127.0.0.1", port), timeout=30) as sender,
+    ):
+        origin = f"http://127.0.0.1:{port}"
+        head = f"POST /logout HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: {origin}\r\nContent-Length: 9\r\n\r\nx"
+        sender.sendall(head.encode())
+        answer = b"".join(iter(lambda: sender.recv(4096), b""))
+
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"default-src 'none'" in answer
+
+
+@pytest.mark.parametrize("path", ["/runs/", "/login/", "/hooks/cycle/", "//evil.example/runs", "/static/"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_no_answer_leads_to_the_host_that_a_request_named(guarded: World, method: str, path: str) -> None:
+    there = {"host": "evil.example", "origin": "https://evil.example"}
+
+    answer = guarded.client.request(method, path, headers=there)
+    assert "evil.example" not in answer.headers.get("location", "").partition("?")[0]
+    assert answer.status_code != 307
 
 
 def test_no_get_changes_anything(web: World) -> None:
@@ -188,6 +225,34 @@ def test_a_made_up_session_is_none(guarded: World, value: str) -> None:
     guarded.client.cookies.set(COOKIE, value)
 
     assert guarded.client.get("/runs").status_code == 303
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        "a=b",
+        "a[]=1",
+        '{"j":1}',
+        "a;;;=",
+        "x=\xff",
+        "=",
+        "a b=c",
+        "x" * 4000,
+        f"{COOKIE}=bad",
+        f"{COOKIE}2=bad",
+        'q="a\\"b"',
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_cookies_of_other_programs_on_the_host_sign_nobody_out(guarded: World, beside: str, first: bool) -> None:
+    """Cookies know no ports."""
+    guarded.client.post("/login", data={"token": TOKEN}, headers={"origin": HTTPS})
+    own = f"{COOKIE}={guarded.client.cookies[COOKIE]}"
+    guarded.client.cookies.clear()
+
+    sent = "; ".join([beside, own] if first else [own, beside])
+    assert guarded.client.get("/runs", headers={b"cookie": sent.encode("latin-1")}).status_code == 200
+    assert guarded.client.get("/runs", headers={b"cookie": beside.encode("latin-1")}).status_code == 303
 
 
 def test_a_session_ends_by_itself_with_the_token_and_by_signing_out(tmp_path: Path, guarded: World) -> None:

@@ -1,6 +1,7 @@
 """GitHub's hook: releases and pushes start the topics that watch a repository, once for each body."""
 
 import json
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -104,3 +105,21 @@ def test_githubs_repeat_after_our_failure_starts_what_is_missing(watched: HookWo
     watched.work()
     assert {cycle.state for cycle in watched.cycles()} <= {CycleState.DONE, CycleState.DRAINING}
     assert len(watched.cycles()) == 3
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["a/" * 240_000, "CHANGES.md" + "/a" * 240_000, "/" * 480_000, "docs/" * 90_000, "x" * 480_000],
+    ids=["deep", "below a file that is watched", "slashes", "repeating", "long"],
+)
+def test_a_path_of_any_depth_costs_no_more_than_its_length(watched: HookWorld, path: str) -> None:
+    """All its folders written out would be gigabytes."""
+    tracemalloc.start()
+    try:
+        answer = watched.github("push", push(path))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert answer.status_code == (202 if path.startswith("CHANGES.md") else 200)
+    assert most < 40_000_000

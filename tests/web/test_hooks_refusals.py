@@ -254,6 +254,13 @@ def test_a_signed_body_that_is_no_json_is_the_senders_fault(hooks: HookWorld, wa
     assert nothing_came_of_it(hooks)
 
 
+def test_a_bad_address_is_named_and_nothing_is_said_of_the_list_that_lost_it(hooks: HookWorld) -> None:
+    answer = hooks.cycle({"kind": "links", "topic": "postgres", "urls": ["a text"]})
+
+    assert answer.json()["error"].startswith("urls.0: ")
+    assert "Tuple" not in answer.json()["error"]
+
+
 def test_githubs_form_encoding_is_told_what_to_change(hooks: HookWorld) -> None:
     body = b"payload=%7B%7D"
     headers = github_headers("release", body) | {"content-type": "application/x-www-form-urlencoded"}

@@ -1,21 +1,28 @@
 """What hooks start: once for each delivery, whatever fails on the way and however often it comes."""
 
+import asyncio
 import json
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import httpx
 import pytest
+from fastapi import FastAPI
 from tests.web.hook_world import WATCHING, HookWorld, github_headers, push, request, started
 from tests.workflows.world import World, open_world, url_of
 
+from wikikeeper.adapters.local.sqlite_deliveries import SqliteDeliveries
 from wikikeeper.adapters.web.fetch import GuardedFetcher
 from wikikeeper.errors import Unfetchable
 from wikikeeper.models import CycleState, ModelState, Origin, ReapStale, ResultState, Send, StartCycle
 from wikikeeper.policy.hooks import asked, hook_tick
 from wikikeeper.settings import Fetch
+from wikikeeper.web.hook_work import HookWork
+from wikikeeper.web.hooks import router
 from wikikeeper.workflows.schedule_cycle import schedule_cycle
 
 ASK = {"kind": "cycle", "topic": "postgres"}
@@ -326,3 +333,38 @@ def test_a_fault_of_ours_is_answered_as_one_that_may_be_tried_again(hooks: HookW
     assert answer.status_code == 503
     assert "secret" not in answer.text
     assert world.reporter.of("hook_failed") == [{"hook": "cycle", "status": 503, "cause": "RuntimeError"}]
+
+
+def test_a_store_that_does_not_answer_is_said_to_the_sender_and_the_work_goes_on_behind_it(
+    hooks: HookWorld, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wikikeeper.web.hooks.ANSWER_SECONDS", 0.05)
+    held, stored = threading.Event(), threading.Event()
+    send = hooks.send
+
+    def slow(sends: Sequence[Send]) -> None:
+        assert held.wait(30)
+        send(sends)
+        stored.set()
+
+    late = HookWorld(world)
+    late.router = router(HookWork(app=world.app, send=slow, deliveries=SqliteDeliveries(world.database)), late.settings)
+    late.app = FastAPI()
+    late.app.include_router(late.router)
+    body = json.dumps(ASK).encode()
+
+    async def asked_twice() -> list[httpx.Response]:
+        transport = httpx.ASGITransport(late.app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            first = await client.send(request("cycle", body, late.standard(body)))
+            monkeypatch.setattr("wikikeeper.web.hooks.ANSWER_SECONDS", 30)
+            held.set()
+            return [first, await client.send(request("cycle", body, late.standard(body)))]
+
+    first, second = asyncio.run(asked_twice())
+
+    assert (first.status_code, first.json()["cause"], first.headers["retry-after"]) == (503, "late", "30")
+    assert second.status_code == 202
+    assert stored.wait(30)
+    assert len(hooks.cycles()) == 1
+    assert set(started(hooks.sent)) == {("postgres", TICK)}

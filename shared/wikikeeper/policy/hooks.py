@@ -11,7 +11,7 @@ our failure finds the cycle not begun and has the command sent once more. Its ti
 by, so a repeat finds the cycle that the first one put.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 
 from wikikeeper.models import Cycle, CycleState, Topic
@@ -67,20 +67,26 @@ def asked_cycle(topic: str, tick: str, *, now: datetime, lease: timedelta, cap: 
 def watching(topics: Iterable[Topic], repository: str, changed: Iterable[str] | None) -> list[Topic]:
     """The topics that a release (`changed` None) or a push that changed these paths concerns."""
     name = repository.casefold()
-    touched = None if changed is None else {place for path in changed for place in _places(path)}
-    return [
-        topic
-        for topic in topics
-        if any(
-            watch.github.casefold() == name and (touched is None or not touched.isdisjoint(watch.paths))
-            for watch in topic.watch
-        )
-    ]
+    watched = [(topic, watch.paths) for topic in topics for watch in topic.watch if watch.github.casefold() == name]
+    if changed is not None:
+        touched = _touched(changed, {path for _, paths in watched for path in paths})
+        watched = [(topic, paths) for topic, paths in watched if not touched.isdisjoint(paths)]
+    return list({topic.slug: topic for topic, _ in watched}.values())
 
 
-def _places(path: str) -> Iterator[str]:
-    """The file, and every folder that it lies in."""
-    yield path
-    while "/" in path:
-        path = path.rpartition("/")[0]
-        yield path
+def _touched(changed: Iterable[str], wanted: Collection[str]) -> set[str]:
+    """Which of the wanted files and folders are among what changed, or hold some of it.
+
+    Only beginnings that are as short as what is wanted are looked at: a path of a megabyte has as many folders as letters.
+    """
+    longest = max(map(len, wanted), default=0)
+    found: set[str] = set()
+    for path in changed:
+        end = path.find("/")
+        while 0 <= end <= longest:
+            if path[:end] in wanted:
+                found.add(path[:end])
+            end = path.find("/", end + 1)
+        if path in wanted:
+            found.add(path)
+    return found

@@ -39,6 +39,7 @@ def create_app(site: Site, *, hooks: APIRouter | None = None) -> FastAPI:
         redoc_url=None,
         default_response_class=Html,
         separate_input_output_schemas=False,
+        redirect_slashes=False,  # such an answer leads to whatever host the request named, and takes a hook there too
     )
     app.state.access = site.access
     for module in ROUTERS:
@@ -71,7 +72,10 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    wrong = [f"{'.'.join(map(str, fault['loc'][1:])) or 'the request'}: {fault['msg']}" for fault in error.errors()]
+    wrong = [
+        f"{'.'.join(map(str, fault['loc'][1:])) or 'the request'}: {fault['msg'].removeprefix('Value error, ')}"
+        for fault in error.errors()
+    ]
     return _error(request, HTTPStatus.UNPROCESSABLE_ENTITY, "; ".join(wrong))
 
 

@@ -3,8 +3,8 @@
 Whether a request passes is decided in policy/web_access.py; this is the ASGI side of it.
 """
 
+import asyncio
 from collections.abc import Iterable
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote, urlencode
 
 from starlette.datastructures import Headers
@@ -22,6 +22,8 @@ OPEN = ("/login", "/static/")
 """What a person who has not signed in needs to do so."""
 MOST_BYTES = 64 * 1024
 """Of a form: ours hold a few words."""
+BODY_SECONDS = 5.0
+"""For a whole form: a browser sends one in a single piece."""
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 _HEADERS = {
@@ -59,21 +61,27 @@ class Guard:
             return
         refusal = self._refusal(scope)
         if refusal is None and scope["method"] not in SAFE:
-            body = await _body(Headers(scope=scope), receive)
-            if body is None:
-                refusal = _plain(413, f"A form of these pages has at most {MOST_BYTES} bytes.", closing=True)
+            try:
+                async with asyncio.timeout(BODY_SECONDS):
+                    body = await _body(Headers(scope=scope), receive)
+            except TimeoutError:
+                refusal = _plain(408, f"The form did not come within {BODY_SECONDS:g} seconds.", closing=True)
             else:
-                receive = _again(body, receive)
+                if body is None:
+                    refusal = _plain(413, f"A form of these pages has at most {MOST_BYTES} bytes.", closing=True)
+                else:
+                    receive = _again(body, receive)
         await (refusal or self._app)(scope, receive, send_guarded)
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers, access = Headers(scope=scope), self._site.access
-        if not web_access.host_allowed(headers.get("host"), access.names, https=scope["scheme"] == "https"):
+        host = _only(headers, "host")
+        if not web_access.host_allowed(host, access.names, https=scope["scheme"] == "https"):
             return _plain(
                 421, "These pages are not served under that name. Add it to web.names, or use another address."
             )
         if scope["method"] not in SAFE and not web_access.same_origin(
-            host=headers.get("host"), origin=headers.get("origin"), fetch_site=headers.get("sec-fetch-site")
+            host=host, origin=_only(headers, "origin"), fetch_site=_only(headers, "sec-fetch-site")
         ):
             return _plain(403, "Only these pages themselves may send that. Go to the page and use its button.")
         if access.token is None or scope["path"].startswith(OPEN) or self._signed_in(headers, access.token):
@@ -89,17 +97,16 @@ class Guard:
         return any(web_access.session_holds(value, token, now) for value in _sessions(headers.getlist("cookie")))
 
 
+def _only(headers: Headers, name: str) -> str | None:
+    """What a header says. One that comes several times says what no browser of ours would: it fits nothing."""
+    values = headers.getlist(name)
+    return ", ".join(values) if values else None
+
+
 def _sessions(cookies: Iterable[str]) -> list[str]:
-    values = []
-    for line in cookies:
-        jar: SimpleCookie = SimpleCookie()
-        try:
-            jar.load(line)
-        except CookieError:
-            continue
-        if (own := jar.get(COOKIE)) is not None:
-            values.append(own.value)
-    return values
+    """Ours among all that a browser sends: programs on other ports of the host set some too, in forms that parsers give up at."""
+    pairs = (pair.strip().partition("=") for line in cookies for pair in line.split(";"))
+    return [value.strip('"') for name, _, value in pairs if name == COOKIE]
 
 
 def _guarding(present: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

@@ -7,56 +7,34 @@ Only POST does anything. An answer says what was wrong and repeats nothing of wh
 causes.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import TypeVar
 
 from fastapi import APIRouter, Request
-from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 from pydantic import SecretStr
 
 from wikikeeper.policy.webhooks import Fault, github_fault, slack_fault, standard_fault, standard_key
 from wikikeeper.settings import Hooks
-from wikikeeper.web.hook_bodies import ASKS, SlackBody, read, read_ask
+from wikikeeper.web.hook_bodies import SlackBody, read, read_ask
 from wikikeeper.web.hook_door import Allowance, Door, HookRefused, header
+from wikikeeper.web.hook_openapi import CYCLE, EITHER, GITHUB, SLACK, STORED
 from wikikeeper.web.hook_work import Accepted, HookWork, Ignored
 
 AGAIN_AFTER = timedelta(seconds=30)
 """When a sender may ask again after a failure of ours."""
+ANSWER_SECONDS = 0.9
+"""For storing and sending, milliseconds where nothing else holds the store: a sender is answered within a second."""
+T = TypeVar("T")
 SAID: Mapping[Fault, str] = {
     Fault.MISSING: "a header of the signature is missing, or is there twice",
     Fault.MALFORMED: "a header of the signature is not in its form",
     Fault.TOO_OLD: "the timestamp is too old: is it a repeat, or a clock that is slow?",
     Fault.TOO_NEW: "the timestamp is in the future: is the sender's clock right?",
     Fault.MISMATCH: "the signature does not fit: is the secret the same on both sides, and the body sent as it was signed?",
-}
-_REFUSALS: Mapping[int | str, dict[str, Any]] = {
-    400: {"description": "The sender hung up"},
-    401: {"description": "Not verified"},
-    404: {"description": "No secret is set for this way, or there is no such topic"},
-    408: {"description": "The body came too slowly"},
-    409: {"description": "The topic's time is over"},
-    413: {"description": "The body is too large"},
-    415: {"description": "Not JSON"},
-    422: {"description": "The body does not say what this way takes"},
-    429: {"description": "Too many in this minute"},
-    503: {"description": "A failure of ours: send it again"},
-}
-_EITHER: dict[int | str, dict[str, Any]] = {
-    200: {"description": "Verified, and nothing to do", "model": Ignored},
-    202: {"description": "Stored, and on its way", "model": Accepted},
-    **_REFUSALS,
-}
-_JSON: dict[str, Any] = {
-    "requestBody": {"required": True, "content": {"application/json": {"schema": {"type": "object"}}}}
-}
-_ASK: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": {"oneOf": [ask.model_json_schema() for ask in ASKS.values()]}}},
-    }
 }
 
 
@@ -107,6 +85,16 @@ class _Way:
         self.allowance.take()
         return body
 
+    async def work_off(self, work: Callable[[], T]) -> T:
+        """On a thread, so that others are answered. What takes too long goes on behind the answer that it was late: stored or
+        not, the sender's next try finds it as any repeat does.
+        """
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await asyncio.to_thread(work)
+        except TimeoutError:
+            raise HookRefused(503, "late", "the store did not answer in time: send it again", AGAIN_AFTER) from None
+
     def done(self, answered: Accepted | Ignored) -> JSONResponse:
         said = {"cycles": answered.cycles, "urls": answered.urls} if isinstance(answered, Accepted) else {}
         self.work.app.reporter.event(f"hook_{answered.status}", hook=self.name, **said)
@@ -114,7 +102,7 @@ class _Way:
 
 
 def _add_cycle(routes: APIRouter, way: _Way, tolerance: timedelta) -> None:
-    @routes.post("/cycle", status_code=202, responses={202: {"model": Accepted}, **_REFUSALS}, openapi_extra=_ASK)
+    @routes.post("/cycle", status_code=202, responses=STORED, openapi_extra=CYCLE)
     async def cycle(request: Request) -> JSONResponse:
         """Start a topic's cycle, or push addresses. Signed by Standard Webhooks: `webhook-id`, `-timestamp`, `-signature`."""
         delivery = header(request, "webhook-id")
@@ -132,13 +120,14 @@ def _add_cycle(routes: APIRouter, way: _Way, tolerance: timedelta) -> None:
 
         async def respond(body: bytes) -> JSONResponse:
             assert delivery is not None  # verified
-            return way.done(await run_in_threadpool(way.work.cycle, read_ask(body), delivery))
+            ask = read_ask(body)
+            return way.done(await way.work_off(lambda: way.work.cycle(ask, delivery)))
 
         return await way.answer(request, fault, respond)
 
 
 def _add_github(routes: APIRouter, way: _Way) -> None:
-    @routes.post("/github", status_code=202, responses=_EITHER, openapi_extra=_JSON)
+    @routes.post("/github", status_code=202, responses=EITHER, openapi_extra=GITHUB)
     async def github(request: Request) -> JSONResponse:
         """Start the topics that watch a repository, for a release or a push. Signed by `X-Hub-Signature-256`."""
 
@@ -149,13 +138,13 @@ def _add_github(routes: APIRouter, way: _Way) -> None:
             if request.headers.get("content-type", "").lower().startswith("application/x-www-form-urlencoded"):
                 raise HookRefused(415, "not_json", 'set the webhook\'s "Content type" to application/json')
             event = header(request, "x-github-event") or ""
-            return way.done(await run_in_threadpool(way.work.github, event, body))
+            return way.done(await way.work_off(lambda: way.work.github(event, body)))
 
         return await way.answer(request, fault, respond)
 
 
 def _add_slack(routes: APIRouter, way: _Way, tolerance: timedelta) -> None:
-    @routes.post("/slack", status_code=202, responses=_EITHER, openapi_extra=_JSON)
+    @routes.post("/slack", status_code=202, responses=EITHER, openapi_extra=SLACK)
     async def slack(request: Request) -> JSONResponse:
         """Events of Slack's Events API. Signed by `X-Slack-Signature` and `X-Slack-Request-Timestamp`."""
 
@@ -174,7 +163,7 @@ def _add_slack(routes: APIRouter, way: _Way, tolerance: timedelta) -> None:
             if said.type == "url_verification":
                 way.work.app.reporter.event("hook_address_verified", hook="slack")
                 return JSONResponse({"challenge": said.challenge})
-            return way.done(await run_in_threadpool(way.work.slack, said))
+            return way.done(await way.work_off(lambda: way.work.slack(said)))
 
         return await way.answer(request, fault, respond)
 
