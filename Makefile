@@ -35,8 +35,12 @@ run: .venv/.stamp-run ## try it: one research cycle over an example wiki in try-
 # The cloud's stores and functions are tried against servers, under load: that takes as long again as everything else.
 CLOUD_TESTS := tests/adapters/aws tests/functions
 
+# As many processes as there are processors, up to four. A file's tests stay together, since some share what they set up;
+# in their order, because long ones come first and what is short evens out the end. ARGS=-n0 runs all in one process.
+AT_ONCE := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+
 test: .venv/.stamp-dev ## run the tests, but for test-cloud's and test-browser's; ARGS='...' goes to pytest
-	@$(BIN)/python -m pytest $(CLOUD_TESTS:%=--ignore=%) --ignore=tests/browser $(ARGS)
+	@$(BIN)/python -m pytest $(AT_ONCE) $(CLOUD_TESTS:%=--ignore=%) --ignore=tests/browser $(ARGS)
 
 # Debian's own browser: a test tool's download of one is another program from another place.
 test-browser: .venv/.stamp-dev ## the pages in Chromium, over a store that real cycles filled; installs chromium where apt can
@@ -44,7 +48,7 @@ test-browser: .venv/.stamp-dev ## the pages in Chromium, over a store that real 
 	@$(BIN)/python -m pytest -o faulthandler_timeout=600 tests/browser $(ARGS)
 
 test-cloud: .venv/.stamp-dev ## the AWS adapters and functions against DynamoDB, S3 and SQS servers on loopback
-	@$(BIN)/python -m pytest $(CLOUD_TESTS) $(ARGS)
+	@$(BIN)/python -m pytest $(AT_ONCE) $(CLOUD_TESTS) $(ARGS)
 
 test-lambda: .venv/.stamp-dev .venv/.stamp-sam ## the built functions under Lambda's own runtime, and 500 results with every message delivered twice
 	@WIKIKEEPER_RESULTS=500 $(BIN)/python -m pytest -o faulthandler_timeout=600 tests/functions $(ARGS)

@@ -308,6 +308,7 @@ def test_ci_runs_what_developers_run_with_actions_pinned_by_commit() -> None:
     assert re.findall(r"^make ([\w-]+)", (ROOT / ".ci" / "run").read_text(), re.MULTILINE) == [
         "check",
         "test-browser",
+        "test-cloud",
         "test",
     ]
 

@@ -89,11 +89,29 @@ def test_a_claim_keeps_its_sentences_where_empty_ones_are_dropped(tmp_path: Path
     ]
 
 
+SENTENCES = 32
+"""Of claims with sentences that support them, three have no more than this."""
+
+
+def short(folder: Path) -> Path:
+    """The measuring data without what is long: a whole page keeps the judge busy for seconds."""
+    for name in ("03_injection/injection.jsonl", "04_relevance/relevance.jsonl", "05_claims/claims.jsonl"):
+        there, copied = data_folder() / name, folder / name
+        if there.exists():
+            rows = [json.loads(line) for line in there.read_text("utf-8").splitlines()]
+            cut = [row | {"text": row["text"][:500]} if "text" in row else row for row in rows]
+            copied.parent.mkdir()
+            copied.write_text(
+                "".join(json.dumps(row) + "\n" for row in cut if len(row.get("evidence", ())) <= SENTENCES)
+            )
+    return folder
+
+
 @pytest.mark.skipif(not (data_folder() / "04_relevance").is_dir(), reason="the measuring data is not there")
-def test_the_script_measures_a_server_and_prints_json(bundled_server: BundledServer) -> None:
+def test_the_script_measures_a_server_and_prints_json(bundled_server: BundledServer, tmp_path: Path) -> None:
     command = [sys.executable, "bench/judge_quality.py", "--server", bundled_server.base_url, "--limit", "2", "--json"]
     ended = subprocess.run(
-        [*command, "--data", str(data_folder())],
+        [*command, "--data", str(short(tmp_path))],
         cwd=ROOT,
         env={"PYTHONPATH": "shared"},
         capture_output=True,

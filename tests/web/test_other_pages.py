@@ -3,17 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from tests.adapters.contracts.samples import (
-    HASH,
-    LEASE,
-    NOW,
-    TOPIC,
-    VERDICT,
-    a_cycle,
-    a_result,
-    a_run,
-    claimed,
-)
+from tests.adapters.contracts.samples import HASH, LEASE, NOW, TOPIC, VERDICT, a_cycle, a_result, a_run, add, claimed
 from tests.web.pages import OWN, World
 
 from wikikeeper.adapters.local.gate import SqliteGate, SqliteSlots
@@ -68,7 +58,7 @@ def judged(number: int, useful: float, *, kept: bool, model: str = "decider-1", 
 def test_a_topic_shows_its_ticks_what_waits_and_what_it_yields(web: World) -> None:
     write_topic(web)
     web.store.checked(TOPIC, NOW, ran=True)
-    web.store.add_result(a_result(7))
+    add(web.store, a_result(7))
     for number in range(4):
         web.store.put_run(judged(number, 0.9, kept=number == 0, seconds=2.0))
 
@@ -260,7 +250,7 @@ def note(web: World) -> str:
     topic = parse_topic(f"topics/{TOPIC}.md", TOPIC_FILE)
     assert not isinstance(topic, list)
     result = a_result(id="0" * 24, verdict=VERDICT, state=ResultState.KEPT)
-    web.store.add_result(a_result(id="0" * 24))
+    add(web.store, a_result(id="0" * 24))
     name = "2026-03-01-postgres-0a1b2c.md"
     web.wiki.create(f"inbox/awaiting/{name}", new_note(topic, NOW.date(), [result]))
     return name

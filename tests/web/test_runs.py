@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from tests.adapters.contracts.samples import NOW, SECOND, TOPIC, VERDICT, a_result, a_run
+from tests.adapters.contracts.samples import NOW, SECOND, TOPIC, VERDICT, a_result, a_run, add
 from tests.web.pages import World
 
 from wikikeeper.models import Kind, Should, StoredPage, Verdict
@@ -134,7 +134,7 @@ def test_a_wrong_value_in_the_address_is_named(web: World, query: str) -> None:
 
 
 def test_a_runs_own_page_shows_everything(web: World) -> None:
-    web.store.add_result(a_result())
+    add(web.store, a_result())
     web.store.put_run(a_run())
     web.store.put_page(StoredPage(text_hash=VERDICT.text_hash or "", paragraphs=("Er ist Größer 🐘",), stored=NOW))
 
