@@ -43,6 +43,9 @@ cp -R "$root/shared/wikikeeper" "$target/wikikeeper"
 # Of botocore's descriptions of 400 services (9 of 10 of its bytes), those of the clients that the adapters make.
 find "$target/botocore/data" -mindepth 1 -maxdepth 1 -type d ! -name dynamodb ! -name s3 ! -name sqs -exec rm -rf {} +
 
+# FastAPI loads the whole of pydantic 1 only to say that no model of it is taken; without it, it takes none for one.
+rm -rf "$target/pydantic/v1"
+
 # Console scripts, tests, sources of compiled modules, type stubs, and caches: never used here.
 rm -rf "$target/bin" "$target/.lock" "$target"/*_cli "$target/dateparser_scripts"
 find "$target" -type d \( -name tests -o -name test -o -name testing -o -name __pycache__ \) -prune -exec rm -rf {} +

@@ -9,7 +9,7 @@ import secrets
 import socket
 from collections.abc import Sequence
 from datetime import timedelta
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from wikikeeper.adapters.aws.sqs_sender import SqsSender, queues
 from wikikeeper.errors import Unusable
 from wikikeeper.models import Topic
 from wikikeeper.parts import ModelServer, SystemClock, decider, rules, searxng, thresholds
-from wikikeeper.policy import questions
 from wikikeeper.ports import Decider, Extractor, Fetcher, Judged, Keeper, Messenger, Reporter, Search
 from wikikeeper.settings import Settings, load
 from wikikeeper.workflows.context import App
@@ -133,10 +132,14 @@ class Absent:
 class NamedKeeper:
     """The Keeper of a function that never asks it: what the records of lost calls name."""
 
-    question_version = questions.VERSION
-
     def __init__(self, model: str) -> None:
         self.model = model
+
+    @cached_property
+    def question_version(self) -> str:
+        from wikikeeper.policy.questions import VERSION  # with all that judging takes, for a call that was lost
+
+        return VERSION
 
     def judge(self, topic: Topic, title: str, paragraphs: Sequence[str]) -> Judged:  # noqa: ARG002 - the port's
         raise RuntimeError("this function asks no model")

@@ -1,6 +1,7 @@
 """The groups of settings: every name, default and bound, once. A default that is a judgement has its reason beside it."""
 
 import json
+import os
 import re
 from typing import Annotated
 
@@ -37,7 +38,13 @@ ServerUrl = Annotated[HttpUrl | None, AfterValidator(_without_key)]
 
 
 class Group(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        validate_default=True,
+        # For tables and examples. Each class is looked for in its source, a tenth of a cold start, and no function shows any.
+        use_attribute_docstrings="AWS_LAMBDA_FUNCTION_NAME" not in os.environ,
+    )
 
 
 class Llama(Group):

@@ -18,7 +18,9 @@ UNSPACED = (
     "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # kana and Han
 )
 """Scripts written without spaces: a "word" there is a whole sentence, so pairs of characters serve."""
-_MARKS = "".join(chr(point) for point in range(0x300, 0x10000) if unicodedata.category(chr(point)) in ("Mn", "Mc"))
+_LETTERED = (*range(0x300, 0x3100), *range(0xA600, 0xAC00), *range(0xFB00, 0x10000))
+"""From U+0300 to U+FFFF without Han, Hangul and private use, which hold no marks but most of the characters."""
+_MARKS = "".join(char for char in map(chr, _LETTERED) if unicodedata.category(char) in ("Mn", "Mc"))
 """Vowel signs and accents: letters to a reader of Hindi, Tamil or Thai, but not to `\\w`, which would cut at each."""
 _WORD = re.compile(f"([{UNSPACED}]+)|(?:[^\\W_{UNSPACED}]|[{_MARKS}])+")
 

@@ -15,7 +15,6 @@ from wikikeeper.errors import Unusable
 from wikikeeper.policy import notes as policy
 from wikikeeper.ports import Document
 from wikikeeper.web.queries import Maybe, Name
-from wikikeeper.web.reading import read_note
 from wikikeeper.web.render import Html, page, segment
 from wikikeeper.web.site import Site
 
@@ -64,6 +63,8 @@ def router(site: Site) -> APIRouter:
                 raise
             _document(site, Folder.COMPLETED, name)
             return RedirectResponse(f"/notes/completed/{segment(name)}", 303)  # somebody was done with it since
+        from wikikeeper.web.reading import read_note  # noqa: PLC0415 - renders Markdown, for who reads a note
+
         return page(request, "note.html", folder=folder, name=name, note=read_note(document.data), etag=document.etag)
 
     @routes.post(

@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from wikikeeper.models import Kind, Trigger
 from wikikeeper.policy.run_filter import Cursor, Ended, RunFilter
@@ -33,18 +33,14 @@ Place = Annotated[Maybe[Name], AfterValidator(_a_cursor)]
 class RunQuery(BaseModel):
     """The filters of the runs, as they stand in the address."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
     topic: Maybe[Name] = None
     trigger: Maybe[Trigger] = None
     ended: Maybe[Ended] = None
     kind: Maybe[Kind] = None
-    since: Maybe[date] = None
-    """The first day, in UTC."""
-    until: Maybe[date] = None
-    """The last day, in UTC."""
-    before: Place = None
-    """Where the page before ended."""
+    # Docstrings would have to be looked for in the source at each cold start.
+    since: Maybe[date] = Field(None, description="The first day, in UTC.")
+    until: Maybe[date] = Field(None, description="The last day, in UTC.")
+    before: Place = Field(None, description="Where the page before ended.")
 
     @property
     def chosen(self) -> RunFilter:

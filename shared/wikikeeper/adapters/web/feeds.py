@@ -10,14 +10,15 @@ import xml.sax
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from time import struct_time
-from typing import Protocol
-
-import feedparser
+from typing import TYPE_CHECKING, Protocol
 
 from wikikeeper.adapters.web.found import found, unique
 from wikikeeper.errors import FetchFailed, SearchFailed, Unfetchable
 from wikikeeper.models import Fetched, Found, Origin
 from wikikeeper.policy.redaction import redact
+
+if TYPE_CHECKING:
+    from feedparser import FeedParserDict
 
 MOST_ENTRIES = 100
 """The newest. A feed lists ten to fifty; what lists thousands is an archive, which would use up a cycle's calls."""
@@ -96,7 +97,9 @@ def read(page: Fetched) -> tuple[list[Found], tuple[str, ...]]:
     return entries[:MOST_ENTRIES], tuple(warnings)
 
 
-def _parsed(page: Fetched) -> feedparser.FeedParserDict:
+def _parsed(page: Fetched) -> "FeedParserDict":
+    import feedparser  # noqa: PLC0415 - most events of a function read no feed, and it is a thirtieth of a cold start
+
     content_type = page.content_type + (f"; charset={page.charset}" if page.charset else "")
     try:
         return feedparser.parse(
@@ -112,11 +115,11 @@ def _parsed(page: Fetched) -> feedparser.FeedParserDict:
         raise SearchFailed("bad_feed", f"the feed cannot be read: {type(error).__name__}: {error}") from error
 
 
-def _entry(entry: feedparser.FeedParserDict) -> Found | None:
+def _entry(entry: "FeedParserDict") -> Found | None:
     return found(entry.get("link"), entry.get("title"), Origin.FEED, max(_dates(entry), default=None))
 
 
-def _dates(entry: feedparser.FeedParserDict) -> Iterator[datetime]:
+def _dates(entry: "FeedParserDict") -> Iterator[datetime]:
     """When it was published and last changed, whichever is there."""
     for name in ("published_parsed", "updated_parsed", "created_parsed"):
         # Plain dict access: feedparser's own falls back from one date to another, and warns.
@@ -128,5 +131,5 @@ def _dates(entry: feedparser.FeedParserDict) -> Iterator[datetime]:
                 continue  # such as a leap second or the year 0
 
 
-def _why(reply: feedparser.FeedParserDict) -> str:
+def _why(reply: "FeedParserDict") -> str:
     return " ".join(str(reply.bozo_exception).split())[:200]

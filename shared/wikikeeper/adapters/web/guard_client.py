@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
+from functools import cached_property
 from ssl import SSLContext
 from urllib.parse import urljoin
 
@@ -54,7 +55,7 @@ class GuardedClient:
         self._settings = settings
         self._resolve = resolve
         self._network = network or httpcore.SyncBackend()
-        self._tls = tls or httpx.create_ssl_context(trust_env=False)
+        self._given_tls = tls
         self._now = now
         try:
             self._listed = frozenset(parse_origin(origin) for origin in settings.allow_origins)
@@ -62,6 +63,11 @@ class GuardedClient:
             raise Unusable(f"fetch.allow_origins: {error}") from error
         if not _is_header(settings.user_agent):
             raise Unusable("fetch.user_agent: only printable ASCII can be sent")
+
+    @cached_property
+    def _tls(self) -> SSLContext:
+        # At the first connection, as botocore and httpcore do: reading whom to believe takes as long as loading httpx.
+        return self._given_tls or httpx.create_ssl_context(trust_env=False)
 
     def get(
         self,
