@@ -27,7 +27,7 @@ from wikikeeper.adapters.aws.dynamodb_items import call_mark, cycle_key
 from wikikeeper.adapters.aws.dynamodb_store import DynamoRunStore
 from wikikeeper.adapters.aws.dynamodb_table import Item, Key, Table
 from wikikeeper.adapters.aws.s3_pages import S3Pages
-from wikikeeper.models import Claim, CycleState, ResultState
+from wikikeeper.models import Claim, CycleState, ResultState, Silence
 
 UNTIL = NOW + LEASE
 LONGER = NOW + 2 * LEASE
@@ -240,3 +240,51 @@ def test_a_call_that_cannot_be_counted_renews_no_claim_for_nothing(
 
     assert store.begin_call(claim, CYCLE, NOW, LONGER) is None
     assert not counting.written
+
+
+@pytest.mark.parametrize(
+    ("stored", "flags"),
+    [
+        ({}, {}),
+        ({"fetched": True}, {"fetched": True}),
+        ({"fetched": True, "refusals": 2}, {"fetched": True}),
+        ({"answered": True}, {"answered": True}),
+    ],
+)
+def test_a_flag_that_is_raised_already_costs_no_write(
+    roto: Clients, table: Table, stored: dict[str, object], flags: dict[str, bool]
+) -> None:
+    counting = CountingTable(roto.dynamodb, table.name)
+    store = process(roto, counting)
+    store.start_cycle(a_cycle(**stored))
+    counting.written.clear()
+
+    store.mark_cycle(CYCLE, **flags)
+
+    assert not counting.written
+
+
+def test_hearing_of_what_was_never_silent_costs_no_write(roto: Clients, table: Table) -> None:
+    counting = CountingTable(roto.dynamodb, table.name)
+    store = process(roto, counting)
+    store.count_silence(Silence(subject="note:t", nonresponses=0, since=NOW, counted=NOW), instead_of=None)
+    counting.written.clear()
+
+    store.heard("note:t")
+    store.heard("note:unknown")
+
+    assert not counting.written
+
+
+def test_a_cycle_that_ended_is_in_no_index_of_what_is_open(roto: Clients, table: Table) -> None:
+    """An entry that stays is read by every sweep, for ever."""
+    store = process(roto, table)
+    store.start_cycle(a_cycle())
+    store.end_cycle(CYCLE, CycleState.EXPIRED, NOW, only_from=frozenset({CycleState.OPEN}))
+    expired = table.get(cycle_key(CYCLE))
+    store.end_cycle(CYCLE, CycleState.STOPPED, NOW, only_from=frozenset({CycleState.EXPIRED}))
+    stopped = table.get(cycle_key(CYCLE))
+
+    assert expired is not None
+    assert stopped is not None
+    assert ("open" in expired, "open" in stopped) == (True, False)

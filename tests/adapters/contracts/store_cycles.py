@@ -103,6 +103,12 @@ class CyclesContract:
         assert (cycle.found, cycle.new, cycle.sent, cycle.cap_reached) == (9, 4, 3, True)
         assert cycle.problems == ("feed_failed:x",)
 
+    def test_a_cap_that_was_not_reached_is_not_said_to_be(self, store: RunStore) -> None:
+        store.start_cycle(a_cycle())
+        store.drain_cycle(a_cycle(sent=1))
+
+        assert not stored_cycle(store).cap_reached
+
     @pytest.mark.parametrize(("at", "stored"), [(None, NOW), (NOW + SECOND, NOW + SECOND)])
     def test_draining_is_activity(self, store: RunStore, at: datetime | None, stored: datetime) -> None:
         store.start_cycle(a_cycle(active=NOW))
@@ -149,6 +155,7 @@ class CyclesContract:
         store.start_cycle(a_cycle())
 
         assert not store.end_cycle(CYCLE, CycleState.DONE, NOW, only_from=frozenset({CycleState.DRAINING}))
+        assert not store.end_cycle(CYCLE, CycleState.DONE, NOW, only_from=frozenset())
         assert not store.end_cycle("unknown", CycleState.DONE, NOW, only_from=ANY)
         assert stored_cycle(store).state is CycleState.OPEN
 
@@ -159,6 +166,13 @@ class CyclesContract:
 
         assert not store.end_cycle(CYCLE, CycleState.EXPIRED, NOW, only_from=OPEN, fence=1)
         assert store.end_cycle(CYCLE, CycleState.EXPIRED, NOW, only_from=OPEN, fence=2)
+
+    def test_an_end_without_a_reason_leaves_the_one_that_was_given_before(self, store: RunStore) -> None:
+        store.start_cycle(a_cycle())
+        store.end_cycle(CYCLE, CycleState.EXPIRED, NOW, reason="why", only_from=OPEN)
+        store.end_cycle(CYCLE, CycleState.STOPPED, NOW, only_from=EXPIRED)
+
+        assert stored_cycle(store).reason == "why"
 
     def test_a_cycle_does_not_end_as_open(self, store: RunStore) -> None:
         store.start_cycle(a_cycle())
@@ -175,6 +189,11 @@ class CyclesContract:
 
         cycle = stored_cycle(store)
         assert (cycle.fetched, cycle.answered, cycle.cap_reached) == (True, True, True)
+
+    def test_no_flag_makes_a_cycle(self, store: RunStore) -> None:
+        store.mark_cycle("unknown", fetched=True, answered=True)
+
+        assert store.cycle("unknown") is None
 
     def test_refusals_are_counted_until_a_good_answer(self, store: RunStore) -> None:
         store.start_cycle(a_cycle())

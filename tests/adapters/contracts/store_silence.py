@@ -113,6 +113,16 @@ class SilenceContract:
         assert store.silence(SUBJECT) == later
         assert store.silence("note:other") is None
 
+    def test_a_silence_that_somebody_began_to_cool_down_is_not_counted_by_one_who_saw_it_before(
+        self, store: RunStore
+    ) -> None:
+        seen, cooling = a_silence(), a_silence(cooldown_until=NOW + LEASE)
+        assert store.count_silence(seen, instead_of=None)
+        assert store.count_silence(cooling, instead_of=seen)
+
+        assert not store.count_silence(a_silence(2), instead_of=seen)
+        assert store.silence(SUBJECT) == cooling
+
     def test_of_reapers_at_once_one_counts(self, store: RunStore) -> None:
         with ThreadPoolExecutor(8) as pool:
             won = list(
