@@ -23,11 +23,11 @@ from tests.adapters.contracts.samples import (
 
 from wikikeeper.adapters.aws.clients import Clients
 from wikikeeper.adapters.aws.dynamodb_calls import AT_ONCE
-from wikikeeper.adapters.aws.dynamodb_items import call_mark, cycle_key
+from wikikeeper.adapters.aws.dynamodb_items import ESCALATIONS, call_mark, cycle_key
 from wikikeeper.adapters.aws.dynamodb_store import DynamoRunStore
 from wikikeeper.adapters.aws.dynamodb_table import Item, Key, Table
 from wikikeeper.adapters.aws.s3_pages import S3Pages
-from wikikeeper.models import Claim, CycleState, ResultState, Silence
+from wikikeeper.models import Claim, CycleState, Escalation, ResultState, Silence
 
 UNTIL = NOW + LEASE
 LONGER = NOW + 2 * LEASE
@@ -288,3 +288,15 @@ def test_a_cycle_that_ended_is_in_no_index_of_what_is_open(roto: Clients, table:
     assert expired is not None
     assert stopped is not None
     assert ("open" in expired, "open" in stopped) == (True, False)
+
+
+def test_an_escalation_that_was_delivered_is_in_no_index_of_what_is_open(roto: Clients, table: Table) -> None:
+    store = process(roto, table)
+    store.escalate(Escalation(id="note:t:1", subject="note:t", topic="t", detail="d", raised=NOW))
+    waiting = table.get(Key(ESCALATIONS, "note:t:1"))
+    store.escalation_delivered("note:t:1", NOW)
+    told = table.get(Key(ESCALATIONS, "note:t:1"))
+
+    assert waiting is not None
+    assert told is not None
+    assert ("open" in waiting, "open" in told) == (True, False)
