@@ -136,7 +136,7 @@ def nothing_is_lost_and_nothing_is_done_twice(ordeal: Ordeal) -> None:
     # Each counted call has its run; who dies while it is counted leaves a run that says so all the same.
     assert len(runs) >= sum(cycle.calls for cycle in cycles)
     stopped = {cycle.reason for cycle in cycles if cycle.state is CycleState.STOPPED}
-    assert stopped <= {"a later cycle has searched its topic"}
+    assert stopped <= {"its topic was searched since"}
     ended = {CycleState.DONE, CycleState.DRAINING, CycleState.EXPIRED, CycleState.STOPPED}
     assert {cycle.state for cycle in cycles} <= ended
     assert queue.deliveries >= 2 * queue.sent

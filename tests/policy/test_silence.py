@@ -215,11 +215,17 @@ def test_an_expired_search_is_silent_after_the_way_of_its_command(last_sent: dat
 def test_a_search_is_sent_again_unless_nothing_is_lost_with_it() -> None:
     topic = Topic(slug="t", title="T", brief="B", until=NOW.date())
 
-    def why(last_run: datetime | None = None, topic: Topic | None = topic, **changes: object) -> str | None:
-        return silence.not_worth_sending(searching(**changes), topic, last_run, NOW)
+    def why(
+        last_run: datetime | None = None, topic: Topic | None = topic, *, left: bool = False, **changes: object
+    ) -> str | None:
+        return silence.not_worth_sending(searching(**changes), topic, last_run, NOW, left=left)
 
     assert why() is why(SEARCHING_SINCE) is None
-    assert why(SEARCHING_SINCE + TICK) == "a later cycle has searched its topic"
+    assert why(SEARCHING_SINCE + TICK) == why(NOW) == "its topic was searched since"
+    assert why(NOW + TICK) is None  # by a clock that was ahead
+    assert why(NOW, left=True) is None
+    assert why(NOW, tick="hook-pushed-1") is None
+    assert why(NOW, tick="hook-1") == "its topic was searched since"
     assert why(topic=None) == "its topic is gone or has a fault"
     assert why(topic=topic.model_copy(update={"until": (NOW - timedelta(days=1)).date()})) == (
         f"ended: the last day of the topic was {(NOW - timedelta(days=1)).date()}"
@@ -231,19 +237,23 @@ def test_a_search_is_sent_again_unless_nothing_is_lost_with_it() -> None:
     ("tick", "other", "changes", "expected"),
     [
         ("t", "u", {}, True),
+        ("t", "u", {"state": CycleState.EXPIRED, "lease_until": None}, True),
         ("t", "u", {"topic": "another"}, False),
-        ("t", "u", {"started": SEARCHING_SINCE}, False),
-        ("t", "u", {"started": NOW + TICK}, False),
+        ("t", "u", {"started": SEARCHING_SINCE + TICK}, False),
+        ("t", "u", {"started": SEARCHING_SINCE, "id": "a"}, True),
+        ("t", "u", {"started": SEARCHING_SINCE, "id": "z"}, False),
+        ("t", "t", {"started": SEARCHING_SINCE}, False),
+        ("t", "hook-1", {}, True),
         ("t", "hook-pushed-1", {}, False),
-        ("hook-pushed-1", "hook-pushed-2", {}, True),
-        ("hook-pushed-1", "u", {}, True),
+        ("hook-pushed-1", "hook-pushed-2", {}, False),
+        ("hook-pushed-1", "u", {}, False),
     ],
 )
-def test_a_search_waits_for_a_later_one_that_does_its_work(
+def test_a_search_waits_for_an_earlier_one_that_does_its_work(
     tick: str, other: str, changes: dict[str, object], expected: bool
 ) -> None:
-    later = searching(**{"tick": other, "started": NOW, **changes})
-    assert silence.waits_for(searching(tick=tick), later, NOW) == expected
+    earlier = searching(**{"tick": other, "started": SEARCHING_SINCE - TICK, **changes})
+    assert silence.waits_for(searching(tick=tick), earlier) == expected
 
 
 @pytest.mark.parametrize(

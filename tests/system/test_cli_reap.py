@@ -5,9 +5,12 @@ import signal
 import time
 from pathlib import Path
 
+from tests.adapters.contracts.samples import CYCLE, NOW, a_cycle
 from tests.system import golden_wiki
 from tests.system.cli import Cli
 from tests.system.decision_server import DecisionServer
+
+from wikikeeper.app import open_store
 
 MOST_SECONDS = 30
 
@@ -55,6 +58,25 @@ def test_what_a_killed_run_left_is_shown_taken_back_and_finished(tmp_path: Path)
         assert server.calls == golden_wiki.CALLS + 1
         assert cli("reap", "--dry-run").lines == ["nothing is on its way", "nothing is silent"]
     assert len(list(wiki.glob("inbox/awaiting/*.md"))) == 1
+
+
+def test_a_search_that_a_person_begins_again_is_shown_with_its_reason_and_needs_nobody_else(tmp_path: Path) -> None:
+    wiki = golden_wiki.copy_to(tmp_path)
+    with DecisionServer(golden_wiki.SCRIPT) as server:
+        cli = one_at_a_time(wiki, server)
+        assert cli("reap").code == 0  # makes the store
+        with open_store(wiki) as store:
+            store.start_cycle(a_cycle(topic="quillstore", tick="manual-1", lease_until=NOW))
+
+        shown = cli("reap", "--dry-run")
+        [silent] = cli("reap", "--dry-run", "--json").json()["silent"]
+        said = cli("reap")
+
+    why = "its worker went silent: whoever began it by hand begins it again"
+    assert shown.lines[-1] == f"give up  cycle:{CYCLE}  {why}; sent again 0 times"
+    assert (silent["action"], silent["said"]) == ("give up", why)
+    assert (shown.code, said.code) == (0, 0)
+    assert server.calls == 0
 
 
 def test_a_page_that_kills_every_run_is_given_up_told_once_and_brought_back_by_hand(tmp_path: Path) -> None:

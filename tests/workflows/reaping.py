@@ -1,7 +1,7 @@
 """Workers that die, and the sweeps that find their work."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 
@@ -17,6 +17,7 @@ from wikikeeper.workflows.schedule_cycle import schedule_cycle
 LEASE = timedelta(minutes=10)
 SILENT_CYCLE = timedelta(minutes=16)
 NOTE_LATE = timedelta(minutes=2)
+TICK = StartCycle(topic="postgres", tick="t")
 
 
 class Killed(BaseException):
@@ -67,3 +68,18 @@ def escalations(world: World) -> list[Escalation]:
 
 def told(world: World) -> list[str]:
     return [str(fields["escalation"]) for name, fields in world.reporter.events if name == "escalated"]
+
+
+def begin(world: World, command: StartCycle = TICK) -> list[Send]:
+    world.pages(a="One.")
+    return schedule_cycle(command, world.app)
+
+
+def die_while_searching(world: World, command: StartCycle = TICK) -> None:
+    """A worker begins it, if it is to be begun, and is gone before it drains."""
+    with killing(world, "drain_cycle"), suppress(Killed):
+        begin(world, command)
+
+
+def starts(sends: list[Send]) -> list[Send]:
+    return [send for send in sends if isinstance(send.command, StartCycle)]

@@ -23,6 +23,7 @@ from wikikeeper.models import (
     FailureKind,
     Judgement,
     ModelState,
+    Permit,
     ResultState,
     RunOutcome,
     Send,
@@ -69,6 +70,59 @@ def test_a_fault_of_ours_leaves_the_result_waiting_with_its_call_accounted_for(w
     assert [type(error) for error in errors] == [ZeroDivisionError]
     assert set(world.states().values()) == {ResultState.WAITING}
     assert [(run.outcome, run.error) for run in world.runs()] == [("failed", "internal:ZeroDivisionError")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "state", "outcome"),
+    [
+        (judgement(), ResultState.KEPT, "answered"),
+        (AnswerMalformed("malformed:nan"), ResultState.WAITING, "failed"),
+        (ZeroDivisionError(), ResultState.WAITING, "failed"),
+    ],
+)
+def test_a_permit_that_cannot_be_given_back_takes_nothing_with_it(
+    world: World,
+    answer: Judgement | Exception,
+    state: ResultState,
+    outcome: RunOutcome,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It ends by itself: what came of the call is recorded as it was."""
+    monkeypatch.setattr(world.app.gate, "release", lambda permit: _raise(OSError("the store is locked")))
+    world.keeper.script = lambda title, paragraphs: _raise(answer) if isinstance(answer, Exception) else answer
+    world.pages(a="Some text.")
+
+    errors = world.run(Send(command=StartCycle(topic="postgres", tick="t")))
+
+    assert len(errors) == isinstance(answer, ZeroDivisionError)
+    assert world.states() == {"a": state}
+    [run] = world.runs()
+    assert run.outcome == outcome
+    assert "OSError" not in (run.error or "")
+    assert [event["cause"] for event in world.reporter.of("permit_not_released")] == ["OSError"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "recorded", "state"),
+    [(judgement(), 0, CycleState.DRAINING), (ModelUnusable("unauthorized", "mend it"), 1, CycleState.STOPPED)],
+)
+def test_a_permit_goes_back_before_an_answer_is_recorded_but_not_before_a_failure_has_stopped_its_cycle(
+    world: World, answer: Judgement | Exception, recorded: int, state: CycleState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is written of an answer needs no slot of the server; the next call is not made to a server that refuses all."""
+    release, seen = world.app.gate.release, []
+
+    def released(permit: Permit) -> bool:
+        [cycle] = world.app.store.cycles()
+        seen.append((len(world.runs()), cycle.state))
+        return release(permit)
+
+    monkeypatch.setattr(world.app.gate, "release", released)
+    world.keeper.script = lambda title, paragraphs: _raise(answer) if isinstance(answer, Exception) else answer
+    world.pages(a="Some text.")
+    world.cycle()
+
+    assert seen == [(recorded, state)]
 
 
 def test_a_cycle_of_which_no_call_was_answered_says_so(world: World) -> None:

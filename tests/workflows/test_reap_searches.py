@@ -7,8 +7,20 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.workflows.reaping import LEASE, SILENT_CYCLE, Killed, cycle_of, escalations, killing, sweep, told
-from tests.workflows.world import TOPIC, World
+from tests.workflows.reaping import (
+    LEASE,
+    SILENT_CYCLE,
+    TICK,
+    Killed,
+    begin,
+    cycle_of,
+    die_while_searching,
+    escalations,
+    starts,
+    sweep,
+    told,
+)
+from tests.workflows.world import World
 
 from wikikeeper.models import (
     Cycle,
@@ -18,32 +30,13 @@ from wikikeeper.models import (
     Send,
     StartCycle,
 )
-from wikikeeper.policy.hooks import PUSHED
-from wikikeeper.policy.identity import cycle_id
 from wikikeeper.workflows.reap_stale import reap_stale
-from wikikeeper.workflows.schedule_cycle import schedule_cycle
 
-TICK = StartCycle(topic="postgres", tick="t")
 LIMIT = 3
 ROUNDS = 12
 """More than any fault here takes to be over."""
 MOMENT = timedelta(microseconds=1)
 POINTS = ["silence", "count_silence", "end_cycle", "escalate", "escalations", "escalation_delivered"]
-
-
-def begin(world: World, command: StartCycle = TICK) -> list[Send]:
-    world.pages(a="One.")
-    return schedule_cycle(command, world.app)
-
-
-def die_while_searching(world: World, command: StartCycle = TICK) -> None:
-    """A worker begins it, if it is to be begun, and is gone before it drains."""
-    with killing(world, "drain_cycle"), suppress(Killed):
-        begin(world, command)
-
-
-def starts(sends: list[Send]) -> list[Send]:
-    return [send for send in sends if isinstance(send.command, StartCycle)]
 
 
 def nonresponses(world: World) -> int:
@@ -281,6 +274,23 @@ def test_what_was_counted_of_a_search_is_over_when_it_drains(world: World) -> No
     assert len(escalations(world)) == 1
 
 
+def test_what_a_clock_that_was_ahead_counted_of_a_search_is_over_when_it_drains(world: World) -> None:
+    die_while_searching(world)
+    for _ in range(LIMIT):
+        world.clock.advance(SILENT_CYCLE)
+        assert len(sweep(world)) == 1
+    world.clock.advance(-LIMIT * SILENT_CYCLE)
+    begin(world)
+
+    sent = []
+    for _ in range(LIMIT + 1):
+        world.clock.advance(SILENT_CYCLE)
+        sent.append([send.command.kind for send in sweep(world)])
+
+    assert sent == [["judge_result"]] * LIMIT + [[]]
+    assert len(escalations(world)) == 1
+
+
 def test_a_late_worker_of_an_expired_search_is_refused_and_its_pages_are_judged_once(world: World) -> None:
     drain = world.app.store.drain_cycle
 
@@ -295,101 +305,3 @@ def test_a_late_worker_of_an_expired_search_is_refused_and_its_pages_are_judged_
     assert begin(world) == []
     assert world.states() == {"a": ResultState.KEPT}
     assert len(world.keeper.asked) == 1
-
-
-# -- what is not worth sending again
-
-
-@pytest.mark.parametrize("lost", ["worker", "command"])
-def test_a_search_after_which_its_topic_was_searched_is_not_sent_again(world: World, lost: str) -> None:
-    die_while_searching(world)
-    world.clock.advance(LEASE)
-    if lost == "command":
-        assert len(sweep(world)) == 1
-    world.clock.advance(SILENT_CYCLE)
-    assert begin(world, StartCycle(topic="postgres", tick="later")) != []
-
-    assert starts(sweep(world)) == []
-
-    assert (cycle_of(world).state, cycle_of(world).reason) == (
-        CycleState.STOPPED,
-        "a later cycle has searched its topic",
-    )
-    assert escalations(world) == []
-
-
-def test_a_search_waits_for_a_later_one_to_show_what_becomes_of_it(world: World) -> None:
-    die_while_searching(world)
-    world.clock.advance(LEASE)
-    later = StartCycle(topic="postgres", tick="later")
-    die_while_searching(world, later)
-    assert sweep(world) == [], "it may get through"
-
-    world.clock.advance(LEASE)
-    assert [send.command for send in sweep(world)] == [later]
-    world.clock.advance(timedelta(minutes=1))
-    world.run(Send(command=later))
-    assert starts(sweep(world)) == []
-
-    assert cycle_of(world).state is CycleState.STOPPED
-    assert world.states() == {"a": ResultState.KEPT}
-    assert escalations(world) == []
-
-
-def test_of_two_searches_that_both_stay_silent_each_is_told_of(world: World) -> None:
-    die_while_searching(world)
-    world.clock.advance(timedelta(minutes=1))
-    die_while_searching(world, StartCycle(topic="postgres", tick="later"))
-    sent = []
-    for _ in range(2 * (LIMIT + 1)):
-        world.clock.advance(SILENT_CYCLE)
-        sent += [send.command.tick for send in sweep(world) if isinstance(send.command, StartCycle)]
-
-    assert sent == ["later"] * LIMIT + ["t"] * LIMIT
-    assert [each.subject for each in escalations(world)] == [
-        f"cycle:{cycle_id('postgres', tick)}" for tick in ("t", "later")
-    ]
-
-
-def test_a_later_cycle_that_asks_no_source_searched_nothing(world: World) -> None:
-    die_while_searching(world)
-    world.clock.advance(LEASE)
-    now = world.clock.now()
-    pushed = cycle_of(world).model_copy(
-        update={"id": "postgres#pushed", "tick": f"{PUSHED}x", "started": now, "lease_until": now + LEASE}
-    )
-    assert world.app.store.start_cycle(pushed)
-
-    assert [send.command for send in sweep(world)] == [TICK]
-
-
-@pytest.mark.parametrize(
-    ("gone", "reason"),
-    [(True, "its topic is gone or has a fault"), (False, "ended: the last day of the topic was 2020-01-01")],
-)
-def test_a_search_of_a_topic_that_is_gone_or_over_is_not_sent_again(world: World, gone: bool, reason: str) -> None:
-    die_while_searching(world)
-    world.clock.advance(LEASE)
-    assert len(sweep(world)) == 1
-    world.topic(text="no topic" if gone else TOPIC.replace("---\ntitle", "---\nuntil: 2020-01-01\ntitle", 1))
-    world.clock.advance(SILENT_CYCLE)
-
-    assert sweep(world) == []
-
-    assert (cycle_of(world).state, cycle_of(world).reason) == (CycleState.STOPPED, reason)
-    assert escalations(world) == []
-
-
-def test_a_search_that_a_person_began_is_theirs_to_begin_again(world: World) -> None:
-    die_while_searching(world, StartCycle(topic="postgres", tick="manual-1"))
-    world.clock.advance(LEASE)
-
-    assert sweep(world) == []
-
-    cycle = world.app.store.cycle(cycle_id("postgres", "manual-1"))
-    assert cycle is not None
-    assert (cycle.state, cycle.reason) == (
-        CycleState.STOPPED,
-        "its worker went silent: whoever began it by hand begins it again",
-    )
-    assert escalations(world) == []

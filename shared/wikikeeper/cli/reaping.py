@@ -66,11 +66,12 @@ def _dry_run(root: Path, settings: Settings, *, as_json: bool) -> int:
             out.print(f"{another}: only what its leases say is shown", soft_wrap=True)
         out.print(", ".join(f"{count} {stage}" for stage, count in sorted(stages.items())) or "nothing is on its way")
         for each in silent:
-            about = f"{each.action:<8} {each.subject}  {each.said}; sent again {each.nonresponses} times"
+            about = f"{each.action:<8} {each.subject}  {each.ended or each.said}; sent again {each.nonresponses} times"
             out.print(escape(about), soft_wrap=True)
         if not silent:
             out.print("nothing is silent")
-    return ATTENTION if any(each.action is not Action.RECOVER for each in silent) else OK
+    # What is ended without telling anybody needs nobody.
+    return ATTENTION if any(each.action is not Action.RECOVER and each.ended is None for each in silent) else OK
 
 
 def _nothing_left(root: Path) -> bool:
@@ -98,7 +99,7 @@ def _print_json(silent: list[Silent], stages: Counter[Stage]) -> None:
             "topic": each.topic,
             "action": each.action.value,
             "nonresponses": each.nonresponses,
-            "said": each.said,
+            "said": each.ended or each.said,
         }
         for each in silent
     ]

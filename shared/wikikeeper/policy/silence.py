@@ -111,26 +111,36 @@ def search_is_silent(cycle: Cycle, *, last_sent: datetime | None, now: datetime,
     return begun or now - last_sent >= after
 
 
-def not_worth_sending(cycle: Cycle, topic: Topic | None, last_run: datetime | None, now: datetime) -> str | None:
+def not_worth_sending(
+    cycle: Cycle, topic: Topic | None, last_run: datetime | None, now: datetime, *, left: bool
+) -> str | None:
     """Why a search that went silent is ended without a word: nothing is lost with it. None: it is to be sent again.
 
-    `last_run`: when a cycle of its topic began that got through searching.
+    `last_run`: when a cycle of its topic began that got through searching. `left`: results are on their way for this one,
+    and those another cycle leaves alone at first. What was pushed is no search's to find.
     """
     if topic is None:
         return "its topic is gone or has a fault"
     if schedule.ended(topic.until, topic.zone, now):
         return f"ended: the last day of the topic was {topic.until}"
-    if last_run is not None and last_run > cycle.started:
-        return "a later cycle has searched its topic"
+    # What a clock that was once ahead wrote down, says nothing.
+    searched = last_run is not None and cycle.started < last_run <= now
+    if searched and not left and not hooks.asks_no_source(cycle.tick):
+        return "its topic was searched since"
     if cycle.tick.startswith(MANUAL):
         return f"{WORKER_SILENT}: whoever began it by hand begins it again"
     return None
 
 
-def waits_for(cycle: Cycle, other: Cycle, now: datetime) -> bool:
-    """Whether this search, gone silent, is left until it shows what becomes of the other: a later one of its topic."""
-    later = other.topic == cycle.topic and cycle.started < other.started <= now
-    return later and (hooks.asks_no_source(cycle.tick) or not hooks.asks_no_source(other.tick))
+def waits_for(cycle: Cycle, other: Cycle) -> bool:
+    """Whether this search, gone silent, is left until it shows what becomes of the other: an earlier one of its topic.
+
+    Begun again, that one finds whatever this one would. The earlier goes first because it is done or given up after so
+    many recoveries: were it the later, ticks that come faster than that would keep every one of them waiting for ever.
+    """
+    if hooks.asks_no_source(cycle.tick) or hooks.asks_no_source(other.tick):
+        return False
+    return other.topic == cycle.topic and (other.started, other.id) < (cycle.started, cycle.id)
 
 
 def cycle_is_silent(

@@ -91,7 +91,13 @@ class App:
         return read_topics(self.wiki)
 
     def topic(self, slug: str) -> Topic | None:
-        """One topic, if its file is there and in order."""
+        """One topic, if its file is there, can be read and is in order."""
+        try:
+            return self._topic(slug)
+        except Unusable:  # a fault of its file, which `topics` names: it stops no other here either
+            return None
+
+    def _topic(self, slug: str) -> Topic | None:
         # Of files that give the same slug, the one that is named like it counts: each result asks, so it is read at once.
         key = f"{policy.FOLDER}{slug}{policy.ENDING}"
         if policy.slug_of(key) == slug and (named_like_it := self.wiki.read(key)) is not None:

@@ -39,6 +39,7 @@ from wikikeeper.models import (
     JudgeResult,
     Lane,
     Origin,
+    Permit,
     Result,
     ResultState,
     Run,
@@ -169,7 +170,7 @@ class _Judging:
         return [Send(command=self.command, after=TWIN_AGAIN)]
 
     def _with_permit(self, topic: Topic, text: PageText) -> list[Send]:
-        """Hold a permit for the call alone: what is recorded of it needs no slot of the server."""
+        """Hold a permit for the call alone: what is recorded of a good answer needs no slot of the server."""
         rules, asked = self.app.rules, self.app.clock.now()
         permit = self.app.gate.acquire(Lane.KEEPER, self.app.holder, rules.permit_lease, rules.patience)
         if isinstance(permit, Wait):
@@ -187,23 +188,29 @@ class _Judging:
                     return [Send(command=self.command)]
                 permit, paragraphs = renewed, half(paragraphs)
                 call = self._ask(topic, text.title, paragraphs)
+            if call is None:
+                return self._wait_for_next_cycle()
+            if isinstance(call.answer, ModelError):
+                self._record(self._run(call, wait))
+                return self._call_failed(call.answer)  # it may stop the cycle: before the next one may call
+            answer = call.answer
         finally:
+            self._give_back(permit)
+        return self._answered(topic, text, paragraphs, call, answer, wait)
+
+    def _give_back(self, permit: Permit) -> None:
+        try:
             self.app.gate.release(permit)
-        if call is None:
-            return self._wait_for_next_cycle()
-        if isinstance(call.answer, ModelError):
-            self._record(self._run(call, wait))
-            return self._call_failed(call.answer)
-        return self._answered(topic, text, paragraphs, call, call.answer, wait)
+        except Exception as error:  # noqa: BLE001 - it ends by itself, and the answer that it was held for is not lost
+            self.app.reporter.event("permit_not_released", slot=permit.slot, cause=type(error).__name__)
 
     def _ask(self, topic: Topic, title: str, paragraphs: Sequence[str]) -> _Call | None:
         """One counted call. None: the cap is reached, the cycle stopped, or the claim lost."""
         started = self._begin_call()
         if started is None:
             return None
-        answer: Judged | ModelError
         try:
-            answer = self.app.keeper.judge(topic, title, paragraphs)
+            answer: Judged | ModelError = self.app.keeper.judge(topic, title, paragraphs)
         except ModelError as error:
             answer = error
         return _Call(started, self._seconds_since(started), answer)
@@ -367,12 +374,7 @@ class _Judging:
         return []
 
     def _wait_for_next_cycle(
-        self,
-        kind: FailureKind | None = None,
-        cause: str = "",
-        detail: str = "",
-        *,
-        after: timedelta | None = None,
+        self, kind: FailureKind | None = None, cause: str = "", detail: str = "", *, after: timedelta | None = None
     ) -> list[Send]:
         now = self.app.clock.now()
         failure = (

@@ -292,6 +292,8 @@ def _run(command: StartCycle, topic: Topic, app: App, now: datetime) -> list[Sen
     )
     if not app.store.drain_cycle(drained):
         return []  # our lease ran out and the tick was sent again; what we put is found by that run
+    if cycle.fence > hooks.first_fence(cycle.tick):
+        app.store.heard(f"cycle:{cycle.id}")  # its times alone would not say so to a clock that was once ahead
     if searches:
         app.store.checked(topic.slug, now, ran=True)
     for problem in problems:

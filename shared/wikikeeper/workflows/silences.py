@@ -41,7 +41,7 @@ def look(app: App, *, alone: bool = False) -> list[Silent]:
     """Every silence there is. `alone`: nobody else is at work, so that nothing is left to its lease."""
     results = Unfinished.of(app)
     return [
-        *_searches(app, alone=alone),
+        *_searches(results, app, alone=alone),
         *_claims(results, app, alone=alone),
         *_draining_cycles(results, app, alone=alone),
         *_notes(results, app, alone=alone),
@@ -72,7 +72,7 @@ class Unfinished:
         return cls(judging, waiting)
 
 
-def _searches(app: App, *, alone: bool) -> Iterator[Silent]:
+def _searches(results: Unfinished, app: App, *, alone: bool) -> Iterator[Silent]:
     now = app.clock.now()
     searching = list(app.store.cycles(states=SEARCHING))
     for cycle in searching:
@@ -85,8 +85,9 @@ def _searches(app: App, *, alone: bool) -> Iterator[Silent]:
         ):
             continue
         last_run = app.store.topic(cycle.topic).last_run
-        ended = policy.not_worth_sending(cycle, app.topic(cycle.topic), last_run, now)
-        if ended is None and any(policy.waits_for(cycle, other, now) for other in searching):
+        left = cycle.id in results.waiting
+        ended = policy.not_worth_sending(cycle, app.topic(cycle.topic), last_run, now, left=left)
+        if ended is None and any(policy.waits_for(cycle, other) for other in searching):
             continue
         nonresponses = stored.nonresponses if stored else 0
         counted = policy.action(nonresponses, app.rules.recovery_limit, now=now)
