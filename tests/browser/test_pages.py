@@ -18,6 +18,15 @@ PAGES = (
     "/runs", "/runs?ended=kept", "/runs?topic=nobody", "/topics", "/cycles", "/notes", "/notes?folder=completed", "/attention",
     "/thresholds", "/thresholds?keep=0.9&injection=0.2", "/label?seed=ab", "/calibrate", "/login",
 )  # fmt: skip
+OVERLAPPING = """() => {
+    const fields = [...document.querySelectorAll('input, select, button, main a')].filter(one => one.getClientRects().length);
+    const over = (one, other) => one.left < other.right - 1 && other.left < one.right - 1
+        && one.top < other.bottom - 1 && other.top < one.bottom - 1;
+    return fields.flatMap((one, place) => fields.slice(place + 1)
+        .filter(other => !one.contains(other) && over(one.getBoundingClientRect(), other.getBoundingClientRect()))
+        .map(other => one.outerHTML.slice(0, 80) + ' and ' + other.outerHTML.slice(0, 80)));
+}"""
+"""What can be pressed or filled in and stands over another such thing. axe looks at each by itself."""
 SHAPES = [(width, scheme) for width in (390, 1280) for scheme in ("light", "dark")]
 
 
@@ -48,6 +57,7 @@ def test_no_page_has_a_serious_finding_of_axe_or_is_wider_than_its_screen(
         severe = [(one["id"], [node["html"] for node in one["nodes"]][:3]) for one in found if one["impact"] in SEVERE]
         assert severe == [], (path, severe)
         assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), path
+        assert page.evaluate(OVERLAPPING) == [], path
         name = re.sub(r"[^a-z0-9]+", "-", path.strip("/"))[:40] or "start"
         picture(page, f"{number:02}-{name}-{width}-{scheme}", width)
     context.close()

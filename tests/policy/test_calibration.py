@@ -131,6 +131,23 @@ def test_a_label_weighs_as_many_pages_as_it_stands_for() -> None:
     assert found.current.recall.value == pytest.approx(20 / (20 + 2 * 10))
 
 
+def test_what_the_injection_threshold_drops_counts_as_missed_where_it_should_be_kept() -> None:
+    """Twelve good pages are kept, and two thirds as many dropped: for their injection, not for their use."""
+    runs = [run(n, 0.9) for n in range(12)] + [run(50 + n, 0.9, injection=0.8) for n in range(8)]
+    runs += [run(100 + n, 0.1) for n in range(10)]
+    labels = [label(n, good=True) for n in range(12)] + [label(50 + n, good=True) for n in range(8)]
+    found = calibrated(runs, [*labels, *(label(100 + n, good=False) for n in range(10))])
+
+    assert found.current is not None
+    assert found.current.recall is not None
+    assert found.current.precision is not None
+    assert found.current.recall.value == pytest.approx(12 / 20)
+    assert found.current.precision.value == 1.0
+    at_use = found.curve[round(KEEP * 100)].recall
+    assert at_use is not None
+    assert at_use.value == 1.0, "the curve is of what the injection threshold lets through"
+
+
 def test_an_injection_threshold_is_proposed_where_labels_of_useful_pages_part() -> None:
     runs = [run(n, 0.9, injection=n / 40) for n in range(40)] + [run(100 + n, 0.1) for n in range(10)]
     labels = [label(n, good=n < 28) for n in range(40)] + [label(100 + n, good=False) for n in range(10)]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from tests.adapters.contracts.samples import (
     CYCLE,
     LEASE,
@@ -14,7 +15,8 @@ from tests.adapters.contracts.samples import (
 )
 from tests.web.pages import OWN, World
 
-from wikikeeper.models import Alert, Escalation, FailureKind, ResultState, Silence
+from wikikeeper.models import Alert, Escalation, FailureKind, ResultState, Run, Silence
+from wikikeeper.web.attention import MOST_INJECTIONS
 
 
 def test_nothing_needs_a_person_in_a_new_wiki(web: World) -> None:
@@ -43,6 +45,32 @@ def test_alerts_and_injections_are_shown_with_what_to_do(web: World) -> None:
     shown = web.get("/attention").text
     for said in ("start the server", "Poisoned", "addresses an AI reader"):
         assert said in shown
+
+
+def injected(number: int) -> Run:
+    dropped = VERDICT.model_copy(update={"kept": False, "reason": "injection", "quotes": ()})
+    return a_run(number, title=f"Poisoned {number:03}", verdict=dropped, kept=False)
+
+
+@pytest.mark.parametrize("should", ["kept", "discarded"])
+def test_an_injection_needs_somebody_until_they_said_what_should_become_of_it(web: World, should: str) -> None:
+    web.store.put_run(injected(1))
+    shown = web.get("/attention")
+    assert "/runs/r0001-2/label" in [a["action"] for tag, a in shown.tags if tag == "form"]
+    assert {a["value"] for tag, a in shown.tags if tag == "button"} == {"kept", "discarded"}
+
+    web.post("/runs/r0001-2/label", should=should)
+    assert "Nothing needs you" in web.get("/attention").text
+
+
+def test_behind_injections_that_are_done_with_older_ones_are_found(web: World) -> None:
+    for number in range(MOST_INJECTIONS + 5):
+        web.store.put_run(injected(number))
+    for number in range(5, MOST_INJECTIONS + 5):
+        web.post(f"/runs/r{number:04}-2/label", should="discarded")
+
+    shown = web.get("/attention").text
+    assert [number for number in range(MOST_INJECTIONS + 5) if f"Poisoned {number:03}" in shown] == [0, 1, 2, 3, 4]
 
 
 # -- silent work

@@ -236,10 +236,22 @@ def test_calibrating_proposes_thresholds_with_intervals_weights_and_a_picture(we
 
     shown = web.get("/calibrate")
     assert "Keep threshold 0.5" in shown.text
+    assert "judged by decider-1, questions 1;" in shown.text
     assert "Each stands for" in shown.text
     assert " kept 16 8 2.0" in shown.text
     assert "recall" in shown.text
     assert [1 for tag, a in shown.tags if tag == "polyline" and a["class"] == "recall"]
+
+
+def test_where_no_threshold_is_better_the_one_in_use_is_still_measured(web: World) -> None:
+    for number in range(40):
+        web.store.put_run(judged(number, number / 40, kept=number >= 24))
+        web.post("/label", run=f"r{number:04}-2", should="discarded" if number % 4 == 3 else "kept", seed="ab")
+
+    shown = web.get("/calibrate").text
+    assert "no threshold is better than keeping every page" in shown
+    assert "Keep threshold Cannot say. In use: 0.60" in shown
+    assert "In use: recall 0.40" in shown
 
 
 # -- notes

@@ -25,6 +25,8 @@ FEWEST = 20
 """Labels in all."""
 Z = 1.96
 NO_BETTER = "by these labels no threshold is better than keeping every page"
+NEVER = -1.0
+"""The probability of a page that no keep threshold keeps."""
 STEPS = 100
 """Thresholds that are tried: a person sets them in hundredths."""
 
@@ -86,9 +88,9 @@ class Calibration(Value):
     injection: Line | None = None
     injection_cannot_say: str | None = None
     current: Point | None = None
-    """What the threshold in use comes to."""
+    """What both thresholds in use come to: a page that the injection threshold drops is one that is not kept."""
     curve: tuple[Point, ...] = ()
-    """Over keep thresholds from 0 to 1."""
+    """Over keep thresholds from 0 to 1, of the pages that the injection threshold in use lets through."""
 
 
 class Labelled(NamedTuple):
@@ -138,6 +140,7 @@ def calibrate(runs: Iterable[Run], labels: Mapping[str, Label], *, keep: float, 
 
     # Each line is judged by the pages that the other one lets through.
     clean = points((run for run in chosen if _injection(run) < injection), by_injection=False)
+    stopped = points((run for run in chosen if _injection(run) >= injection), by_injection=False)
     line = best_line(clean)
     useful = points((run for run in chosen if _useful(run) >= (keep if line is None else line.at)), by_injection=True)
     unclear = _too_few(sum(p.good for p in useful), sum(not p.good for p in useful), among="pages useful enough")
@@ -151,7 +154,7 @@ def calibrate(runs: Iterable[Run], labels: Mapping[str, Label], *, keep: float, 
             "injection": turned
             and Line(at=round(1 - turned.at, 2), low=round(1 - turned.high, 2), high=round(1 - turned.low, 2)),
             "injection_cannot_say": unclear,
-            "current": point(clean, keep),
+            "current": point([*clean, *(page._replace(probability=NEVER) for page in stopped)], keep),
             "curve": tuple(point(clean, step / STEPS) for step in range(STEPS + 1)),
         }
     )

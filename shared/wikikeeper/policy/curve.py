@@ -20,7 +20,7 @@ def curve_svg(found: Calibration, *, used: float) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="curve" viewBox="0 0 {WIDTH} {HEIGHT}" role="img"',
         'aria-labelledby="curve-title curve-about" font-family="sans-serif" font-size="12" fill="currentColor">',
-        '<title id="curve-title">Precision and recall for each keep threshold</title>',
+        '<title id="curve-title">Precision and recall for each keep threshold, of pages that the injection threshold lets through</title>',
         f'<desc id="curve-about">{_said(found, used)}</desc>',
         *_axes(),
     ]
@@ -46,7 +46,9 @@ def _said(found: Calibration, used: float) -> str:
     now = found.current
     shares = ""
     if now is not None and now.precision is not None and now.recall is not None:
-        shares = f"; there precision is {now.precision.value:.2f} and recall {now.recall.value:.2f}"
+        shares = (
+            f"; with both thresholds in use precision is {now.precision.value:.2f} and recall {now.recall.value:.2f}"
+        )
     return f"Keep threshold in use {used:g}{proposed}{shares}. The table has the numbers."
 
 
@@ -68,7 +70,7 @@ def _mark(at: float, said: str, y: int) -> str:
     anchor, shift = ("end", -5) if at > 0.7 else ("start", 5)
     return (
         f'<line class="mark" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="currentColor"/>'
-        f'<text x="{x + shift:.1f}" y="{y}" text-anchor="{anchor}">{said} {at:g}</text>'
+        f'<text class="mark-name" x="{x + shift:.1f}" y="{y}" text-anchor="{anchor}">{said} {at:g}</text>'
     )
 
 

@@ -6,13 +6,13 @@ from itertools import islice
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import RedirectResponse
 
-from wikikeeper.models import Escalation, FailureKind, Result, ResultState, Run, StoredPage
+from wikikeeper.models import Escalation, FailureKind, Result, ResultState, StoredPage
 from wikikeeper.policy.notes import entries
 from wikikeeper.policy.run_filter import Ended, RunFilter
 from wikikeeper.policy.verification import FAULTS, Check, Standing, check_entry
 from wikikeeper.web.notes import PREFIX, Folder, newest_names
 from wikikeeper.web.render import Html, page
-from wikikeeper.web.runs import MOST_READ
+from wikikeeper.web.runs import MOST_READ, Shown, shown
 from wikikeeper.web.site import Site
 from wikikeeper.workflows.context import read_topics
 
@@ -20,6 +20,8 @@ MOST_ESCALATIONS = 50
 """Newest that are looked at: more than a person reads, and a year brings few."""
 MOST_PARKED = 100
 MOST_INJECTIONS = 20
+NEWEST_INJECTIONS = 200
+"""Among which those are looked for that nobody has said anything of."""
 MOST_NOTES = 40
 """Newest notes of either folder whose quotes are checked with each look; `wikikeeper verify` checks all."""
 PARKED = frozenset({ResultState.PARKED})
@@ -93,9 +95,11 @@ def _was_given_up(result: Result) -> bool:
     )
 
 
-def _injections(site: Site) -> tuple[Run, ...]:
+def _injections(site: Site) -> list[Shown]:
+    """Those that nobody has labelled: a person who said what should become of one is done with it."""
     chosen = RunFilter(ended=Ended.INJECTION)
-    return site.store.run_page(chosen, after=None, most=MOST_INJECTIONS, most_read=MOST_READ).runs
+    newest = site.store.run_page(chosen, after=None, most=NEWEST_INJECTIONS, most_read=MOST_READ).runs
+    return [row for row in shown(site, newest) if row.label is None][:MOST_INJECTIONS]
 
 
 def _broken_quotes(site: Site) -> Iterator[tuple[str, str, Check]]:

@@ -30,7 +30,7 @@ class SampleQuery(BaseModel):
     sample: Annotated[int, Field(ge=1, le=MOST)] = A_SAMPLE
     topic: Maybe[Name] = None
     seed: Maybe[Seed] = None
-    """The same seed draws the same pages, without those that were labelled since."""
+    """The same seed draws the same pages for as long as no label comes; then the rest is drawn in its order."""
 
 
 class LabelForm(BaseModel):
