@@ -27,7 +27,15 @@ from wikikeeper.adapters.aws.dynamodb_items import ESCALATIONS, call_mark, cycle
 from wikikeeper.adapters.aws.dynamodb_store import DynamoRunStore
 from wikikeeper.adapters.aws.dynamodb_table import Item, Key, Table
 from wikikeeper.adapters.aws.s3_pages import S3Pages
-from wikikeeper.models import Claim, CycleState, Escalation, ResultState, Silence
+from wikikeeper.models import (
+    Claim,
+    Condition,
+    CycleState,
+    Escalation,
+    ModelSighting,
+    ResultState,
+    Silence,
+)
 
 UNTIL = NOW + LEASE
 LONGER = NOW + 2 * LEASE
@@ -300,3 +308,20 @@ def test_an_escalation_that_was_delivered_is_in_no_index_of_what_is_open(roto: C
     assert waiting is not None
     assert told is not None
     assert ("open" in waiting, "open" in told) == (True, False)
+
+
+def test_of_two_who_see_the_model_change_one_tells(roto: Clients, table: Table) -> None:
+    def sighting(condition: Condition, seconds: int) -> ModelSighting:
+        return ModelSighting(
+            model="decider", condition=condition, cause="", detail="", since=NOW + timedelta(seconds=seconds)
+        )
+
+    store = process(roto, table)
+    store.saw_model(sighting(Condition.HEALTHY, 0))
+    told: list[bool] = []
+    # It has looked, and put what was into the history.
+    late = process(roto, Fated(table, 2, lambda: told.append(store.saw_model(sighting(Condition.LOADING, 2)))))
+    told.append(late.saw_model(sighting(Condition.UNREACHABLE, 1)))
+
+    assert told == [True, False]
+    assert [seen.condition for seen in store.model_history()] == [Condition.LOADING, Condition.HEALTHY]
