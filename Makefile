@@ -53,7 +53,7 @@ test-cloud: .venv/.stamp-dev ## the AWS adapters and functions against DynamoDB,
 test-lambda: .venv/.stamp-dev .venv/.stamp-sam ## the built functions under Lambda's own runtime, and 500 results with every message delivered twice
 	@WIKIKEEPER_RESULTS=500 $(BIN)/python -m pytest -o faulthandler_timeout=600 tests/functions $(ARGS)
 
-soak: .venv/.stamp-dev ## the store's life in 200,000 random steps: some fifteen minutes
+soak: .venv/.stamp-dev ## the store's life in 200,000 random steps: five to fifteen minutes
 	@WIKIKEEPER_STEPS=200000 $(BIN)/python -m pytest -o faulthandler_timeout=3600 tests/adapters/local/test_sqlite_machine.py $(ARGS)
 
 check: .venv/.stamp-dev .venv/.stamp-actionlint ## ruff (rules and format), mypy (strict), import contracts, workflows, template, defaults
