@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.web.hook_world import CYCLE_SECRET, GITHUB_SECRET, SLACK_SECRET, HookWorld, started
@@ -40,7 +41,7 @@ def hooks(tmp_path: Path) -> Iterator[HookWorld]:
         yield HookWorld(world)
 
 
-def typed(hooks: HookWorld, block: str) -> list[dict[str, object]]:
+def typed(hooks: HookWorld, block: str) -> list[dict[str, Any]]:
     with on_socket(lambda _: hooks.app) as port:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", block.replace(SERVED, f"http://127.0.0.1:{port}").replace("curl -sS", "curl -sS -w '\\n'")],
@@ -66,7 +67,7 @@ def test_the_examples_for_own_programs(hooks: HookWorld) -> None:
 
     shown = [json.loads(line) for line in "".join(blocks("json")).splitlines()]
     counts = [(answer["status"], len(answer["cycles"]), answer["urls"]) for answer in shown]
-    assert [(a["status"], len(a["cycles"]), a["urls"]) for a in answers] == counts  # type: ignore[arg-type]
+    assert [(a["status"], len(a["cycles"]), a["urls"]) for a in answers] == counts
     assert [topic for topic, _ in started(hooks.sent)] == ["heronbase", "heronbase"]
 
 

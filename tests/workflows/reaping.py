@@ -1,6 +1,6 @@
 """Workers that die, and the sweeps that find their work."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
@@ -49,6 +49,19 @@ def killing(world: World, at: str) -> Iterator[None]:
         yield
     finally:
         setattr(target, at, was)
+
+
+def just_before(world: World, method: str, meanwhile: Callable[[], object]) -> None:
+    """Once, when this method of the store is called next, something else happens first."""
+    store = world.app.store
+    was = getattr(store, method)
+
+    def overtaken(*given: object, **named: object) -> object:
+        setattr(store, method, was)
+        meanwhile()
+        return was(*given, **named)
+
+    setattr(store, method, overtaken)
 
 
 def started(world: World, **pages: str | Exception) -> list[Send]:

@@ -12,6 +12,7 @@ from tests.workflows.reaping import (
     Killed,
     cycle_of,
     escalations,
+    just_before,
     killing,
     started,
     sweep,
@@ -279,15 +280,8 @@ def test_a_model_that_was_seen_to_load_explains_a_silence_for_as_long_as_loading
 def test_of_two_reapers_at_once_one_sends(world: World) -> None:
     started(world, a="One.")
     world.clock.advance(SILENT_CYCLE)
-    count = world.app.store.count_silence
     others: list[list[Send]] = []
-
-    def overtaken(*given: Any, **named: Any) -> bool:  # noqa: ANN401
-        world.app.store.count_silence = count  # type: ignore[method-assign]
-        others.append(sweep(world))
-        return count(*given, **named)
-
-    world.app.store.count_silence = overtaken  # type: ignore[method-assign]
+    just_before(world, "count_silence", lambda: others.append(sweep(world)))
 
     assert sweep(world) == []
     assert [len(sends) for sends in others] == [1]

@@ -1,6 +1,5 @@
 """What happens between a look and what is done about it, and what clocks that were once wrong leave behind."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -9,13 +8,14 @@ from tests.workflows.reaping import (
     SILENT_CYCLE,
     cycle_of,
     escalations,
+    just_before,
     started,
     sweep,
     work_and_die,
 )
 from tests.workflows.world import World
 
-from wikikeeper.models import CycleState, JudgeResult, ModelSighting, ResultState, Send, WriteNote
+from wikikeeper.models import CycleState, JudgeResult, ResultState, Send, WriteNote
 from wikikeeper.workflows.judge_result import judge_result
 
 YEAR = timedelta(days=365)
@@ -25,6 +25,12 @@ SOON = timedelta(minutes=3)
 def judged(world: World, send: Send) -> list[Send]:
     assert isinstance(send.command, JudgeResult)
     return judge_result(send.command, world.app)
+
+
+def judged_by_a_clock_that_is_ahead(world: World, send: Send) -> None:
+    world.clock.advance(YEAR)
+    judged(world, send)
+    world.clock.advance(-YEAR)
 
 
 def notes_sent(world: World, sweeps: int) -> int:
@@ -58,20 +64,18 @@ def test_a_cycle_in_which_a_call_begins_at_the_last_moment_is_not_given_up(world
         assert len(sweep(world)) == 2
     world.clock.advance(SILENT_CYCLE)
     store, now = world.app.store, world.clock.now()
-    history = store.model_history
     began: list[object] = []
 
-    def a_worker_begins(model: str | None = None) -> Iterator[ModelSighting]:
-        if not began:
-            claim = store.claim(world.result("a").id, cycle_of(world).id, now, now + LEASE)
-            assert claim is not None
-            began.append(store.begin_call(claim, cycle_of(world).id, now, now + LEASE))
-        return history(model)
+    def a_worker_begins() -> None:
+        claim = store.claim(world.result("a").id, cycle_of(world).id, now, now + LEASE)
+        assert claim is not None
+        began.append(store.begin_call(claim, cycle_of(world).id, now, now + LEASE))
 
-    store.model_history = a_worker_begins  # type: ignore[method-assign]
+    just_before(world, "model_history", a_worker_begins)
 
     sweep(world)
 
+    assert len(began) == 1
     assert began != [None]
     assert cycle_of(world).state is CycleState.DRAINING
     assert escalations(world) == []
@@ -92,9 +96,7 @@ def test_a_note_that_was_given_up_is_recovered_again_after_a_new_page_was_kept(w
 
 def test_a_note_that_a_clock_made_due_in_a_time_to_come_is_sent_all_the_same(world: World) -> None:
     one, two = started(world, a="One.", b="Two.")
-    world.clock.advance(YEAR)
-    judged(world, one)
-    world.clock.advance(-YEAR)
+    judged_by_a_clock_that_is_ahead(world, one)
     judged(world, two)
 
     assert notes_sent(world, 3) >= 1
@@ -102,9 +104,7 @@ def test_a_note_that_a_clock_made_due_in_a_time_to_come_is_sent_all_the_same(wor
 
 def test_a_cycle_that_was_called_in_a_time_to_come_is_silent_all_the_same(world: World) -> None:
     one, _ = started(world, a="One.", b="Two.")
-    world.clock.advance(YEAR)
-    judged(world, one)
-    world.clock.advance(-YEAR)
+    judged_by_a_clock_that_is_ahead(world, one)
     assert cycle_of(world).active is not None
 
     world.clock.advance(SILENT_CYCLE)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from functools import partial
 
 import pytest
 from tests.workflows.reaping import (
@@ -16,6 +16,7 @@ from tests.workflows.reaping import (
     cycle_of,
     die_while_searching,
     escalations,
+    just_before,
     starts,
     sweep,
     told,
@@ -23,7 +24,6 @@ from tests.workflows.reaping import (
 from tests.workflows.world import World
 
 from wikikeeper.models import (
-    Cycle,
     CycleState,
     ReapStale,
     ResultState,
@@ -209,14 +209,8 @@ def test_of_two_reapers_at_once_one_sends_a_tick(world: World, state: CycleState
         sweep(world)  # and what it sent is lost
         world.clock.advance(SILENT_CYCLE)
     assert cycle_of(world).state is state
-    count, others = world.app.store.count_silence, []
-
-    def overtaken(*given: Any, **named: Any) -> bool:  # noqa: ANN401
-        world.app.store.count_silence = count  # type: ignore[method-assign]
-        others.append(sweep(world))
-        return count(*given, **named)
-
-    world.app.store.count_silence = overtaken  # type: ignore[method-assign]
+    others: list[list[Send]] = []
+    just_before(world, "count_silence", lambda: others.append(sweep(world)))
 
     assert sweep(world) == []
     assert [[send.command for send in sends] for sends in others] == [[TICK]]
@@ -229,15 +223,8 @@ def test_of_two_reapers_at_once_one_tells_of_it_and_none_stops_what_was_begun_ag
         world.clock.advance(SILENT_CYCLE)
         late += sweep(world)
     world.clock.advance(SILENT_CYCLE)
-    end = world.app.store.end_cycle
-
-    def overtaken(*given: Any, **named: Any) -> bool:  # noqa: ANN401
-        world.app.store.end_cycle = end  # type: ignore[method-assign]
-        assert isinstance(late[0].command, StartCycle)
-        die_while_searching(world, late[0].command)
-        return end(*given, **named)
-
-    world.app.store.end_cycle = overtaken  # type: ignore[method-assign]
+    assert isinstance(late[0].command, StartCycle)
+    just_before(world, "end_cycle", partial(die_while_searching, world, late[0].command))
     assert sweep(world) == []
 
     assert (cycle_of(world).state, cycle_of(world).fence) == (CycleState.OPEN, 2)
@@ -256,6 +243,16 @@ def test_one_that_is_alone_sends_an_expired_tick_at_once(world: World) -> None:
     assert cycle_of(world).fence == 2
 
 
+def recovered_up_to_the_limit_and_told_of(world: World) -> None:
+    sent = []
+    for _ in range(LIMIT + 1):
+        world.clock.advance(SILENT_CYCLE)
+        sent.append([send.command.kind for send in sweep(world)])
+
+    assert sent == [["judge_result"]] * LIMIT + [[]]
+    assert len(escalations(world)) == 1
+
+
 def test_what_was_counted_of_a_search_is_over_when_it_drains(world: World) -> None:
     die_while_searching(world)
     for _ in range(LIMIT):
@@ -265,13 +262,7 @@ def test_what_was_counted_of_a_search_is_over_when_it_drains(world: World) -> No
     begin(world)
     assert cycle_of(world).state is CycleState.DRAINING
 
-    sent = []
-    for _ in range(LIMIT + 1):
-        world.clock.advance(SILENT_CYCLE)
-        sent.append([send.command.kind for send in sweep(world)])
-
-    assert sent == [["judge_result"]] * LIMIT + [[]]
-    assert len(escalations(world)) == 1
+    recovered_up_to_the_limit_and_told_of(world)
 
 
 def test_what_a_clock_that_was_ahead_counted_of_a_search_is_over_when_it_drains(world: World) -> None:
@@ -282,25 +273,15 @@ def test_what_a_clock_that_was_ahead_counted_of_a_search_is_over_when_it_drains(
     world.clock.advance(-LIMIT * SILENT_CYCLE)
     begin(world)
 
-    sent = []
-    for _ in range(LIMIT + 1):
-        world.clock.advance(SILENT_CYCLE)
-        sent.append([send.command.kind for send in sweep(world)])
-
-    assert sent == [["judge_result"]] * LIMIT + [[]]
-    assert len(escalations(world)) == 1
+    recovered_up_to_the_limit_and_told_of(world)
 
 
 def test_a_late_worker_of_an_expired_search_is_refused_and_its_pages_are_judged_once(world: World) -> None:
-    drain = world.app.store.drain_cycle
-
-    def frozen(cycle: Cycle) -> bool:
-        world.app.store.drain_cycle = drain  # type: ignore[method-assign]
+    def frozen() -> None:
         world.clock.advance(LEASE)
         world.run(*sweep(world))
-        return drain(cycle)
 
-    world.app.store.drain_cycle = frozen  # type: ignore[method-assign]
+    just_before(world, "drain_cycle", frozen)
 
     assert begin(world) == []
     assert world.states() == {"a": ResultState.KEPT}

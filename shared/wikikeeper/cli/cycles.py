@@ -22,7 +22,7 @@ from wikikeeper.cli.report import Report
 from wikikeeper.cli.summary import CycleSummary, RunReporter
 from wikikeeper.dispatch import dispatch
 from wikikeeper.errors import AnotherRun, Unusable
-from wikikeeper.models import Command, Cycle, ReapStale, Send, StartCycle, Topic, TopicFault
+from wikikeeper.models import UNFINISHED_CYCLES, Command, Cycle, ReapStale, Send, StartCycle, Topic, TopicFault
 from wikikeeper.parts import ModelServer
 from wikikeeper.policy import schedule
 from wikikeeper.policy.identity import cycle_id, manual_tick
@@ -100,7 +100,7 @@ def _nothing_to_do(root: Path, only: Sequence[str]) -> bool:
     topics, faults = read_topics(FolderWiki(root))
     _choose([topic.slug for topic in topics], only, faults)  # a typing error shows at once, not when a tick comes
     with open_store(root) as store:
-        left = any(store.cycles(states=schedule_cycle.UNFINISHED_CYCLES)) or any(
+        left = any(store.cycles(states=UNFINISHED_CYCLES)) or any(
             result.cycle is not None for result in store.results(states=schedule_cycle.UNFINISHED)
         )
         unnoted = any(next(iter(store.unnoted(topic.slug)), None) for topic in topics)

@@ -16,12 +16,12 @@ from wikikeeper.cli.cycles import opened, run_cycles, workers
 from wikikeeper.cli.report import Report
 from wikikeeper.cli.summary import RunReporter
 from wikikeeper.errors import AnotherRun
-from wikikeeper.models import Action, Stage
+from wikikeeper.models import UNFINISHED_CYCLES, Action, Stage
 from wikikeeper.parts import ModelServer
 from wikikeeper.policy import silence as policy
 from wikikeeper.settings import Settings, load
 from wikikeeper.workflows.context import App
-from wikikeeper.workflows.schedule_cycle import UNFINISHED, UNFINISHED_CYCLES
+from wikikeeper.workflows.schedule_cycle import UNFINISHED
 from wikikeeper.workflows.silences import Silent, look
 
 NOBODY = "http://127.0.0.1:9"

@@ -28,7 +28,9 @@ from wikikeeper.models.wire import (
     Request,
 )
 from wikikeeper.models.work import (
+    RUNNING_CYCLES,
     TERMINAL,
+    UNFINISHED_CYCLES,
     Alert,
     Claim,
     Cycle,
@@ -45,7 +47,9 @@ from wikikeeper.models.work import (
 
 __all__ = [
     "COMMAND",
+    "RUNNING_CYCLES",
     "TERMINAL",
+    "UNFINISHED_CYCLES",
     "Action",
     "Alert",
     "Answer",

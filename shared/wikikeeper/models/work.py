@@ -113,6 +113,11 @@ class CycleState(StrEnum):
     """Its worker went silent while it searched: it is to be begun again, by whoever gets its tick."""
 
 
+RUNNING_CYCLES = frozenset({CycleState.OPEN, CycleState.DRAINING})
+UNFINISHED_CYCLES = RUNNING_CYCLES | {CycleState.EXPIRED}
+"""Listed by stores without looking at history; all others are history."""
+
+
 class Cycle(Value):
     """One tick of one topic."""
 

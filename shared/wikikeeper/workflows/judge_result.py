@@ -33,6 +33,7 @@ from wikikeeper.errors import (
     Unfetchable,
 )
 from wikikeeper.models import (
+    RUNNING_CYCLES,
     Claim,
     Failure,
     FailureKind,
@@ -59,7 +60,7 @@ from wikikeeper.ports import Judged
 from wikikeeper.workflows.context import App
 from wikikeeper.workflows.page_text import PageText, half, read
 from wikikeeper.workflows.reap_stale import record_lost_call
-from wikikeeper.workflows.schedule_cycle import RUNNING, WAKE_AGAIN, answered, see_model, stop
+from wikikeeper.workflows.schedule_cycle import WAKE_AGAIN, answered, see_model, stop
 
 TWIN_AGAIN = timedelta(seconds=5)
 """How soon a result looks again whether the owner of its text has a verdict: about one call of a slow model."""
@@ -111,7 +112,7 @@ class _Judging:
             return self._finish(run.verdict, None, title=run.title, known=run.text_hash)
         topic = self.app.topic(self.command.topic)
         cycle = self.app.store.cycle(self.command.cycle)
-        if topic is None or cycle is None or cycle.state not in RUNNING:
+        if topic is None or cycle is None or cycle.state not in RUNNING_CYCLES:
             return self._wait_for_next_cycle()
         try:
             text = read(self.result, topic, self.app)

@@ -30,6 +30,7 @@ from datetime import datetime, timedelta
 
 from wikikeeper.errors import NotDelivered, Unusable
 from wikikeeper.models import (
+    RUNNING_CYCLES,
     Action,
     Alert,
     CloseCycle,
@@ -52,7 +53,7 @@ from wikikeeper.policy import silence as policy
 from wikikeeper.policy.identity import run_id
 from wikikeeper.policy.runs import triage_run
 from wikikeeper.workflows.context import App
-from wikikeeper.workflows.schedule_cycle import DRAINING, RUNNING
+from wikikeeper.workflows.schedule_cycle import DRAINING
 from wikikeeper.workflows.silences import PARKED, SEARCHING, WAITING, Silent, look
 
 LONGEST_DELAY = timedelta(minutes=15)
@@ -106,7 +107,7 @@ def _claim(silent: Silent, result: Result, app: App) -> list[Send]:
     over = max(now, result.lease_until or now)
     called = app.store.call_begun(result)
     cycle = app.store.cycle(result.cycle) if result.cycle else None
-    live = cycle is not None and cycle.state in RUNNING
+    live = cycle is not None and cycle.state in RUNNING_CYCLES
     # An answer that is recorded is an outcome: the next claim has its verdict from it, without a call.
     if silent.action is Action.GIVE_UP and not _answered(result, called, app):
         given_up = Failure(

@@ -21,6 +21,7 @@ from datetime import datetime, timedelta
 
 from wikikeeper.errors import SearchFailed
 from wikikeeper.models import (
+    RUNNING_CYCLES,
     Alert,
     CloseCycle,
     Cycle,
@@ -46,8 +47,6 @@ from wikikeeper.workflows.context import App
 
 WAKE_AGAIN = timedelta(minutes=1)
 """A tick is a minute: a model that loads is looked at with the next one."""
-RUNNING = frozenset({CycleState.OPEN, CycleState.DRAINING})
-UNFINISHED_CYCLES = RUNNING | {CycleState.EXPIRED}
 UNFINISHED = frozenset({ResultState.WAITING, ResultState.JUDGING})
 JUDGED = frozenset({ResultState.KEPT, ResultState.DISCARDED, ResultState.FOLDED})
 DRAINING = frozenset({CycleState.DRAINING})
@@ -149,7 +148,7 @@ def close(cycle: str, app: App) -> bool:
 def stop(cycle: str, cause: str, detail: str, app: App) -> None:
     """Stop a cycle for a cause that no page can help, and tell a person once per cause."""
     now = app.clock.now()
-    if app.store.end_cycle(cycle, CycleState.STOPPED, now, reason=f"{cause}: {detail}", only_from=RUNNING):
+    if app.store.end_cycle(cycle, CycleState.STOPPED, now, reason=f"{cause}: {detail}", only_from=RUNNING_CYCLES):
         app.reporter.event("cycle_stopped", cycle=cycle, cause=cause)
     alert(cause, detail, app, now, calls=True)
 
@@ -367,7 +366,7 @@ def _send(topic: Topic, cycle: str, found: list[Result], app: App, now: datetime
     What is on its way for another running cycle of the topic, or failed in it, is that cycle's until it closes. After the
     time that a worker has for a result its commands may be lost: then it is taken over.
     """
-    running = app.store.cycles(topic=topic.slug, states=RUNNING)
+    running = app.store.cycles(topic=topic.slug, states=RUNNING_CYCLES)
     # One from a time to come is of a clock that was once ahead.
     others = {other.id for other in running if timedelta() <= now - other.started < app.rules.judge_lease} - {cycle}
     waiting = app.store.results(topic=topic.slug, states=frozenset({ResultState.WAITING}))

@@ -13,7 +13,6 @@ from collections import deque
 from datetime import datetime
 
 from wikikeeper.adapters.aws.dynamodb_items import (
-    RUNNING_CYCLES,
     call_mark,
     cycle_key,
     micros,
@@ -22,7 +21,7 @@ from wikikeeper.adapters.aws.dynamodb_items import (
     some_moment,
 )
 from wikikeeper.adapters.aws.dynamodb_table import Item, Plus, Scalar, Table
-from wikikeeper.models import Claim, CycleState, Result, ResultState
+from wikikeeper.models import RUNNING_CYCLES, Claim, CycleState, Result, ResultState
 
 REMEMBERED = 100
 """Most marks that wait to be removed. Those that are forgotten stay with their cycle, 40 bytes each."""
@@ -86,7 +85,11 @@ class Calls:
 
     def _renewed(self, claim: Claim, cycle: str, until: datetime) -> Claim | None:
         item = self._table.get(cycle_key(cycle))
-        if item is None or CycleState(str(item["state"])) not in RUNNING_CYCLES or item["calls"] >= item["cap"]:  # type: ignore[operator]
+        if (
+            item is None
+            or CycleState(str(item["state"])) not in RUNNING_CYCLES
+            or int(item["calls"]) >= int(item["cap"])
+        ):
             return None
         longer = {"fence": claim.fence + 1, "lease_until": micros(max(until, claim.until))}
         renewed = claimed(self._table.change(result_key(claim.result.id), longer, HELD, held(claim.fence)))

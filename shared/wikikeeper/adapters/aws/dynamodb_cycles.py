@@ -6,8 +6,6 @@ from datetime import datetime
 
 from wikikeeper.adapters.aws.dynamodb_items import (
     CYCLES,
-    RUNNING_CYCLES,
-    UNFINISHED_CYCLES,
     cycle_from,
     cycle_item,
     cycle_key,
@@ -18,7 +16,7 @@ from wikikeeper.adapters.aws.dynamodb_items import (
 )
 from wikikeeper.adapters.aws.dynamodb_listing import LISTED, OPEN, entries, items
 from wikikeeper.adapters.aws.dynamodb_table import Plus, Scalar, Table
-from wikikeeper.models import Cycle, CycleState
+from wikikeeper.models import RUNNING_CYCLES, UNFINISHED_CYCLES, Cycle, CycleState
 
 _LEFT = frozenset(CycleState) - RUNNING_CYCLES
 """What `end_cycle` leads to. All but `expired` are history from then on."""

@@ -33,6 +33,7 @@ from typing import Any
 from wikikeeper.adapters.aws.dynamodb_table import Item, Key, Scalar
 from wikikeeper.adapters.aws.packing import pack, unpack
 from wikikeeper.models import (
+    UNFINISHED_CYCLES,
     Alert,
     Cycle,
     CycleState,
@@ -49,9 +50,6 @@ page is judged only once."""
 FAILURES_KEPT = 50
 """Newest failures kept with a result: more than twice the most attempts a setting allows, and an item stays far below
 DynamoDB's 400 kB."""
-
-RUNNING_CYCLES = frozenset({CycleState.OPEN, CycleState.DRAINING})
-UNFINISHED_CYCLES = RUNNING_CYCLES | {CycleState.EXPIRED}
 
 RESULT_SHARDS = 16
 """Partitions of results. One takes 1,000 writes a second: thousands of judges at once don't fill them, and a listing of

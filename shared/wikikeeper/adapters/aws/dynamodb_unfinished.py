@@ -24,7 +24,6 @@ from wikikeeper.adapters.aws.dynamodb_items import (
     BETWEEN,
     FOUND,
     OPENED,
-    UNFINISHED_CYCLES,
     cycle_key,
     micros,
     moment,
@@ -37,7 +36,7 @@ from wikikeeper.adapters.aws.dynamodb_items import (
 from wikikeeper.adapters.aws.dynamodb_listing import OPEN, entries, items
 from wikikeeper.adapters.aws.dynamodb_table import Item, Key, Scalar, Table
 from wikikeeper.adapters.aws.packing import pack
-from wikikeeper.models import CycleState, Result, ResultState
+from wikikeeper.models import UNFINISHED_CYCLES, CycleState, Result, ResultState
 
 LISTED = 500
 """Most results that a list names: it is written as a whole, and 500 ids take 8 kB."""

@@ -7,14 +7,13 @@ from datetime import datetime, timedelta
 from wikikeeper.adapters.local.sqlite_database import Database
 from wikikeeper.adapters.local.sqlite_rows import cycle_from, cycle_row, insert, marks, micros, problems, some_micros
 from wikikeeper.adapters.local.sqlite_schema import OPEN_CYCLES
-from wikikeeper.models import Cycle, CycleState
+from wikikeeper.models import RUNNING_CYCLES, UNFINISHED_CYCLES, Cycle, CycleState
 
 HISTORY = timedelta(days=365)
 """How long runs, ended cycles and judged pages are kept: a year of notes can be asked why, and the file stays at some
 hundred MB with 200 calls a day. Results are never forgotten: they are how a page is judged only once."""
 
-_UNFINISHED = frozenset({CycleState.OPEN, CycleState.EXPIRED, CycleState.DRAINING})
-_LEFT = frozenset(CycleState) - {CycleState.OPEN, CycleState.DRAINING}
+_LEFT = frozenset(CycleState) - RUNNING_CYCLES
 """What `end_cycle` leads to. All but `expired` are history from then on."""
 
 
@@ -45,7 +44,7 @@ class Cycles:
             where.append("topic = ?")
             values.append(topic)
         if states is not None:
-            if states <= _UNFINISHED:
+            if states <= UNFINISHED_CYCLES:
                 where.append(OPEN_CYCLES)
             where.append(f"state IN ({marks(states)})")
             values.extend(states)
@@ -83,7 +82,7 @@ class Cycles:
         """Raises ValueError for a state that is no end."""
         if state not in _LEFT:
             raise ValueError(f"a cycle does not end as {state}")
-        expires = None if state in _UNFINISHED else at + HISTORY
+        expires = None if state in UNFINISHED_CYCLES else at + HISTORY
         return self.database.change(
             f"""UPDATE cycles SET state = ?, ended = ?, reason = coalesce(?, reason), lease_until = NULL, expires = ?
             WHERE id = ? AND fence = coalesce(?, fence) AND state IN ({marks(only_from)})""",  # noqa: S608 - names of ours, values are bound
