@@ -231,6 +231,30 @@ def test_a_host_that_was_stopped_takes_new_work_but_not_the_old() -> None:
     assert log.names == ["first", "new"]
 
 
+def test_ctrl_c_that_comes_while_a_worker_starts_lets_it_end_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has its command already, and its starter does not know of it yet."""
+    ended: list[str] = []
+    at_work = threading.Event()
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
+        assert at_work.wait(30)
+        raise KeyboardInterrupt
+
+    def then(name: str) -> Sequence[Send]:
+        at_work.set()
+        time.sleep(LOOK)
+        ended.append(name)
+        return ()
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        host(Log(then), workers=2).run([send("first"), send("dropped")])
+
+    assert ended == ["first"]
+
+
 def test_ctrl_c_lets_what_runs_end_drops_the_rest_and_is_raised() -> None:
     ended: list[str] = []
 

@@ -13,6 +13,7 @@ from wikikeeper.models import Command, Send
 from wikikeeper.ports import Reporter
 
 Handle = Callable[[Command], Sequence[Send]]
+_Worker = tuple[threading.Thread, threading.Event]
 
 LOOK = 0.5
 """Seconds between looks for Ctrl-C while waiting for threads: not every system interrupts a wait without an end."""
@@ -58,13 +59,16 @@ class ThreadHost:
         with self._changed:
             self._stopping = False
             self._accept(sends)
-        ends: list[threading.Event] = []
+        # Known before they are started: Ctrl-C may come between a start and what it returns.
+        workers = [self._worker(number) for number in range(self._workers)]
         try:
-            ends.extend(map(self._start, range(self._workers)))
-            _wait_for(ends)
+            for thread, _ in workers:
+                thread.start()
+            _wait_for(workers)
         except BaseException:  # Ctrl-C, or no thread to be had: what was started must not go on behind the caller
             self.stop()
-            _wait_for(ends)
+            # One that has not come to itself by now finds nothing to do.
+            _wait_for([worker for worker in workers if worker[0].ident is not None])
             raise
 
     def add(self, sends: Sequence[Send]) -> None:
@@ -123,8 +127,8 @@ class ThreadHost:
                 return entry[2]
         return None
 
-    def _start(self, number: int) -> threading.Event:
-        """Start a worker; the event says that it has ended.
+    def _worker(self, number: int) -> _Worker:
+        """One to be started; the event says that it has ended.
 
         Not by joining it: up to Python 3.12 a join that Ctrl-C interrupts takes the thread for ended.
         """
@@ -137,8 +141,7 @@ class ThreadHost:
                 ended.set()
 
         # A daemon: a program that was interrupted twice must end.
-        threading.Thread(target=work, name=f"worker-{number}", daemon=True).start()
-        return ended
+        return threading.Thread(target=work, name=f"worker-{number}", daemon=True), ended
 
     def _work(self) -> None:
         while (command := self._next()) is not None:
@@ -166,7 +169,7 @@ class ThreadHost:
             self.errors.append(unheard)
 
 
-def _wait_for(ends: Sequence[threading.Event]) -> None:
-    for ended in ends:
+def _wait_for(workers: Sequence[_Worker]) -> None:
+    for _, ended in workers:
         while not ended.wait(LOOK):
             pass
