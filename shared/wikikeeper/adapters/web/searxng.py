@@ -52,7 +52,8 @@ class Searxng:
             timeout=timeout,
             # Proxies and .netrc of the environment are meant for the web, not for a server on the own network.
             trust_env=False,
-            headers={"Accept": "application/json", "User-Agent": user_agent},
+            # One connection for each query: a query that meets the end of a kept one looks like a server that is down.
+            headers={"Accept": "application/json", "Connection": "close", "User-Agent": user_agent},
             transport=transport,
         )
 
