@@ -141,6 +141,49 @@ def test_what_is_done_with_leaves_the_index(store: DynamoRunStore, ending: Calla
     assert listed(store) == there(store)
 
 
+def without_a_list(store: DynamoRunStore) -> None:
+    """What is left of the work is found by its entries alone."""
+    store.add_results(CYCLE, RESULTS)
+    work(store)
+    end(store)
+    for moment in (NOW, NOW + LATE):
+        store.purge(moment)
+    assert lists(store) == []
+
+
+def late_verdict(store: DynamoRunStore, state: ResultState) -> None:
+    claim = store.claim("r0004", CYCLE, NOW, NOW + LEASE)
+    assert claim is not None
+    assert store.finish(claim, state, NOW, verdict=VERDICT)
+
+
+@pytest.mark.parametrize(
+    ("number", "change"),
+    [
+        (4, lambda store: late_verdict(store, ResultState.KEPT)),
+        (3, lambda store: store.settle("r0003", CYCLE, attempts=1, state=ResultState.PARKED, verdict=None, at=NOW)),
+        (3, lambda store: store.settle("r0003", CYCLE, attempts=1, state=ResultState.WAITING, verdict=None, at=NOW)),
+    ],
+    ids=["kept", "parked", "waiting"],
+)
+def test_what_stays_unfinished_without_a_list_keeps_its_entry(
+    store: DynamoRunStore, number: int, change: Callable[[DynamoRunStore], object]
+) -> None:
+    without_a_list(store)
+    change(store)
+
+    assert has_entry(store, number)
+    assert f"r000{number}" in listed(store)
+
+
+def test_a_late_verdict_that_keeps_nothing_takes_the_entry_away(store: DynamoRunStore) -> None:
+    without_a_list(store)
+    late_verdict(store, ResultState.DISCARDED)
+
+    assert not has_entry(store, 4)
+    assert listed(store) == there(store)
+
+
 def test_what_comes_back_keeps_its_entry(store: DynamoRunStore) -> None:
     store.add_results(CYCLE, RESULTS)
     work(store)

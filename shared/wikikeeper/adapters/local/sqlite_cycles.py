@@ -28,7 +28,7 @@ class Cycles:
         return self.database.change(
             insert("cycles", cycle_row(cycle))
             + """ ON CONFLICT (id) DO UPDATE SET state = excluded.state, fence = fence + 1,
-                lease_until = excluded.lease_until, ended = NULL, reason = NULL, expires = NULL
+                lease_until = excluded.lease_until, ended = NULL, reason = NULL
             WHERE state = 'expired'""",
             cycle_row(cycle),
         )
