@@ -1,6 +1,7 @@
 """The extractor as workflows see it: a page in, paragraphs or a definite reason out, whatever the page does."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from wikikeeper.adapters.web.extract import ChildExtractor, form_of
+from wikikeeper.adapters.web.extract import ChildExtractor, child_command, form_of
+from wikikeeper.adapters.web.extract_frames import Job
+from wikikeeper.adapters.web.extract_process import Child
 from wikikeeper.errors import Unfetchable, Unusable
 from wikikeeper.models import Extract, Fetched
 from wikikeeper.settings import Extraction
@@ -233,6 +236,24 @@ def test_one_child_reads_for_all_threads(played: ChildExtractor) -> None:
 
     assert [page.paragraphs for page in pages] == [(f"page {n}",) for n in range(100)]
     assert len({page.title for page in pages}) == 1
+
+
+def test_what_a_terminal_tells_its_group_does_not_reach_the_child(played: ChildExtractor) -> None:
+    assert os.getpgid(pid_of(played)) != os.getpgrp()
+
+
+def test_a_child_that_is_told_to_stop_with_its_parent_still_reads_the_page_in_hand() -> None:
+    """As a service manager does it. Otherwise the page would be discarded as too complex."""
+    child = Child(child_command(Extraction()))
+    try:
+        child.wait_until_ready()
+        for told in (signal.SIGINT, signal.SIGTERM):
+            os.kill(child._process.pid, told)
+        reply = child.ask(Job(form="html", charset=None, fast=True), HTML, 10)
+    finally:
+        child.end()
+
+    assert reply.paragraphs == (TEXT,)
 
 
 def test_closing_ends_the_child(played: ChildExtractor) -> None:

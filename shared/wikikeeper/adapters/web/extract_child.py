@@ -5,6 +5,7 @@ never outlives its parent.
 """
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,6 +107,9 @@ def _lower_limits(extra_mb: int) -> None:
 
 def main() -> None:
     """Serve on standard input and output. The argument is the memory allowed, in MiB."""
+    # Who stops a service tells all its processes at once. The parent lets what it works on end, and for that needs its page.
+    for told in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(told, signal.SIG_IGN)
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     # Whatever a library prints must not end up between the frames.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

@@ -34,6 +34,8 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,  # parsers complain about every page
             env=_environment(),
+            # Ctrl-C reaches the whole group of the terminal: the page in hand would count as too much for it.
+            start_new_session=True,
         )
         assert process.stdin is not None and process.stdout is not None
         self._process, self._jobs, self._replies = process, process.stdin, process.stdout
