@@ -230,3 +230,6 @@ class TimedGate:
 
     def free_all(self) -> None:
         self.inner.free_all()
+
+    def turn_away(self) -> None:
+        self.inner.turn_away()

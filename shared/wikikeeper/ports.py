@@ -192,6 +192,12 @@ class Gate(Protocol):
         """Free every slot. Only for one who knows that nobody is alive that could hold one; fences stay."""
         ...
 
+    def turn_away(self) -> None:
+        """Whoever waits in this process, or comes from now on, gets a `Wait` at once: it is being stopped. Permits that
+        are held stay.
+        """
+        ...
+
 
 class RunStore(Protocol):
     """Everything a machine needs to remember. Single-item conditional writes; every list is an iterator over pages."""

@@ -99,7 +99,7 @@ def serve(app: App, settings: Settings, listener: socket.socket, *, workers: int
 
     Only from the main thread, which alone hears signals.
     """
-    host = ThreadHost(lambda command: handle(command, app), app.reporter, workers=workers)
+    host = ThreadHost(lambda command: handle(command, app), app.reporter, workers=workers, stopping=app.gate.turn_away)
     pages = _Pages(application(app, settings, listener.getsockname()[1], host.add), listener, app.reporter, host.stop)
     with _interruptible(), pages:
         try:

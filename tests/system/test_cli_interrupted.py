@@ -7,6 +7,7 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from tests.system import golden_wiki
 from tests.system.cli import Cli, interrupt
 from tests.system.decision_server import DecisionServer, Refusal
@@ -21,10 +22,12 @@ SOON = 20
 """Seconds: many times what it takes, and a small part of what the lease of a permit would."""
 
 
-def test_ctrl_c_lets_calls_end_and_the_next_run_does_the_rest(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pages_ahead", [0, 8])
+def test_ctrl_c_lets_calls_end_and_the_next_run_does_the_rest(tmp_path: Path, pages_ahead: int) -> None:
+    """Pages that wait for the gate are no calls yet."""
     wiki = golden_wiki.copy_to(tmp_path)
     with DecisionServer(golden_wiki.SCRIPT) as server:
-        cli = Cli(wiki, llama__base_url=server.url, gate__limit=str(AT_ONCE), host__pages_ahead="0")
+        cli = Cli(wiki, llama__base_url=server.url, gate__limit=str(AT_ONCE), host__pages_ahead=str(pages_ahead))
         server.free.clear()
         with cli.started("run") as process:
             _await_calls(server, AT_ONCE)

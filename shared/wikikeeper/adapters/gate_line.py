@@ -15,17 +15,17 @@ are reserved as permits may be handed on: a fence grows without a write, also wh
  a holder dies       its slot is free once the lease ends: a tenth of a permit after that would have
  a waiter dies       its demand ends by itself after `Pace.demand_lasts`
  a thread overruns   its permit ends, and the next thread of its process has the slot; its late release changes nothing
+ the store fails     a slot that could not be given back is given back by whoever of its process looks next
 """
 
 import random
 import secrets
-import threading
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 
+from wikikeeper.adapters.gate_here import Here, Lease, Waiting, Wanted
 from wikikeeper.adapters.gate_slots import Pace, Slots, View
 from wikikeeper.models import Lane, Permit, Wait
 from wikikeeper.policy import gate as policy
@@ -34,56 +34,6 @@ from wikikeeper.settings import GateSettings
 
 DEFAULTS = GateSettings()
 POLL_GROWTH = 1.5
-
-
-@dataclass(slots=True, eq=False)
-class _Waiting:
-    lane: Lane
-    holder: str
-    ttl: timedelta
-    since: datetime
-    began: float
-    permit: Permit | None = None
-    """What it was given."""
-
-    def served(self) -> bool:
-        return self.permit is not None
-
-
-@dataclass(slots=True)
-class _Lease:
-    """A slot that this process holds in the store."""
-
-    slot: int
-    fence: int
-    """The store's: the last that may be given out."""
-    until: datetime
-    served: int = 0
-    permit: Permit | None = None
-    """Who holds it now."""
-
-
-@dataclass(slots=True)
-class _Wanted:
-    since: datetime
-    again: float
-    """When to refresh it, by the monotonic clock."""
-
-
-@dataclass(slots=True)
-class _Here:
-    """What is known in this process; all of it under the lock of the line."""
-
-    line: list[_Waiting] = field(default_factory=list)
-    leases: dict[int, _Lease] = field(default_factory=dict)
-    wanted: dict[Lane, _Wanted] = field(default_factory=dict)
-    view: View | None = None
-    seen: float = float("-inf")
-    """When that was, by the monotonic clock."""
-    looking: bool = False
-    """Somebody of the line is at the store: whatever comes of it is for whoever is first then."""
-    changes: int = 0
-    """Counts what may let somebody in without another process."""
 
 
 class GateLine:
@@ -107,13 +57,13 @@ class GateLine:
         self._calls_per_permit = calls_per_permit
         self._max_wait = max_wait
         self._me = secrets.token_hex(4)
-        self._turn = threading.Condition()
-        self._here = _Here()
+        self._here = Here(self._me, slots.now, calls_per_permit, max_wait)
+        self._turn = self._here.turn
 
     def acquire(self, lane: Lane, holder: str, ttl: timedelta, patience: timedelta) -> Permit | Wait:
         """The hint of a `Wait` is the time to the end of the permit that ends first, unless it is released before."""
         began = time.monotonic()
-        me = _Waiting(lane, holder, ttl, self._slots.now(), began)
+        me = Waiting(lane, holder, ttl, self._slots.now(), began)
         with self._turn:
             self._here.line.append(me)
         try:
@@ -130,7 +80,7 @@ class GateLine:
         now = self._slots.now()
         until = now + ttl
         with self._turn:
-            lease = self._lease_of(permit)
+            lease = self._here.lease_of(permit)
             if lease is None or permit.until <= now:
                 return None
             if until <= lease.until:
@@ -139,28 +89,32 @@ class GateLine:
         held = self._slots.extend(permit.slot, lease.fence, until)
         with self._turn:
             if not held:
-                self._forget(lease)
+                self._here.forget(lease)
                 return None
             lease.until = max(lease.until, until)
-            if self._lease_of(permit) is not lease:
+            if self._here.lease_of(permit) is not lease:
                 return None  # it ran out, and went to another thread, while the store was asked
             lease.permit = permit.model_copy(update={"until": until})
             return lease.permit
 
     def release(self, permit: Permit) -> bool:
-        self._refresh_view_to_hand_on(permit)
+        try:
+            self._refresh_view_to_hand_on(permit)
+            known = True
+        except Exception:  # noqa: BLE001 - whatever a store raises: who goes first is not known, so it goes back for all
+            known = False
         now = self._slots.now()
         with self._turn:
-            lease = self._lease_of(permit)
+            lease = self._here.lease_of(permit)
             if lease is None:
                 return False
             live = permit.until > now
             lease.permit = None
-            if self._hand_on(lease, now):
+            if known and self._here.hand_on(lease, now):
                 return live
-            self._forget(lease)
+            self._here.forget(lease)
         try:
-            held = self._slots.give_back(lease.slot, lease.fence)
+            held = self._give_back(lease)
         finally:
             self._changed()
         return live and held
@@ -171,9 +125,14 @@ class GateLine:
         self._slots.free_all()
         self._changed()
 
+    def turn_away(self) -> None:
+        with self._turn:
+            self._here.closed = True
+        self._changed()
+
     # -- waiting
 
-    def _wait_in_line(self, me: _Waiting, last: float) -> Permit | Wait:
+    def _wait_in_line(self, me: Waiting, last: float) -> Permit | Wait:
         interval = self._pace.first
         while True:
             with self._turn:
@@ -188,7 +147,7 @@ class GateLine:
                 with self._turn:
                     self._here.looking = False
                     self._turn.notify_all()
-            left = last - time.monotonic()
+            left = self._here.left(last)
             if left <= 0 or me.served():
                 return self._given_at_last(me)
             self._leave_demands()
@@ -196,27 +155,27 @@ class GateLine:
                 # Jitter keeps processes from looking in step.
                 pause = min(interval * random.uniform(0.5, 1), left)  # noqa: S311 - no secret
                 self._turn.wait_for(partial(self._stirred, me, changes), pause)
-                if self._first() is not me:
+                if self._here.first() is not me:
                     self._turn.notify_all()  # who became late meanwhile is first without a word from anybody
                 slowest = self._pace.next if near else self._pace.others
                 interval = self._pace.first if self._here.changes != changes else min(interval * POLL_GROWTH, slowest)
 
-    def _stirred(self, me: _Waiting, changes: int) -> bool:
+    def _stirred(self, me: Waiting, changes: int) -> bool:
         """Something happened that is worth a look. Others of the line come and go without it."""
         return me.served() or self._here.changes != changes
 
-    def _wait_to_be_first(self, me: _Waiting, last: float) -> bool:
+    def _wait_to_be_first(self, me: Waiting, last: float) -> bool:
         """Under the lock. False: it was given a permit, or its patience is over."""
         while me.permit is None:
-            if self._first() is me and not self._here.looking:
+            if self._here.first() is me and not self._here.looking:
                 return True
-            left = last - time.monotonic()
+            left = self._here.left(last)
             if left <= 0:
                 return False
             self._turn.wait(left)
         return False
 
-    def _given_at_last(self, me: _Waiting) -> Permit | Wait:
+    def _given_at_last(self, me: Waiting) -> Permit | Wait:
         """What was handed on at the last moment is not lost."""
         with self._turn:
             if me.permit is not None:
@@ -224,7 +183,7 @@ class GateLine:
             self._leave(me)
             return Wait(hint=self._hint())
 
-    def _leave(self, me: _Waiting) -> None:
+    def _leave(self, me: Waiting) -> None:
         with self._turn:
             if me in self._here.line:
                 self._here.line.remove(me)
@@ -240,35 +199,36 @@ class GateLine:
 
     # -- looking at the store
 
-    def _look(self, me: _Waiting) -> bool:
+    def _look(self, me: Waiting) -> bool:
         """Take a slot for the line if it is our turn. Returns whether our turn is among the next."""
         self._reclaim()
         if me.permit is not None:
             return True
         view = self._see()
         with self._turn:
-            mine = self._demand(me)
+            mine = self._here.demand(me)
         free = policy.open_slots(self._limit, view.live)
         mine_to_take = policy.may_take(mine, view.demands, free, view.at, self._max_wait)
         until = view.at + policy.lease(me.ttl)
         # A random order: processes that come at once try different slots first.
         for slot in random.sample(mine_to_take, len(mine_to_take)):
-            if not self._here.line:
-                return True  # all were served meanwhile
+            if not self._here.line or self._here.closed:
+                return True  # all were served meanwhile, or are turned away
             fence = self._slots.take(slot, me.holder, me.lane, until, self._calls_per_permit)
             if fence is not None:
-                self._taken(_Lease(slot, fence, until))
+                self._taken(Lease(slot, fence, until), mine, view)
                 return True
         return policy.ahead(mine, view.demands, view.at, self._max_wait) < self._limit
 
-    def _taken(self, lease: _Lease) -> None:
+    def _taken(self, lease: Lease, mine: Demand, view: View) -> None:
+        """`mine`: for whom it was taken, as others were seen in `view`."""
         now = self._slots.now()
         with self._turn:
             self._here.leases[lease.slot] = lease
-            if self._give_fresh(lease, now):
+            if self._here.give_fresh(lease, now, mine, view):
                 return
-            self._forget(lease)
-        self._slots.give_back(lease.slot, lease.fence)  # all who waited were served meanwhile
+            self._here.forget(lease)
+        self._give_back(lease)  # all who waited were served meanwhile
 
     def _reclaim(self) -> None:
         """Hand on, or give back, what a thread of ours has held for longer than its permit."""
@@ -277,11 +237,29 @@ class GateLine:
             over = [
                 lease for lease in self._here.leases.values() if lease.permit is not None and lease.permit.until <= now
             ]
-            rest = [lease for lease in over if not self._hand_on(lease, now)]
+            rest = [lease for lease in over if not self._here.hand_on(lease, now)]
             for lease in rest:
-                self._forget(lease)
-        for lease in rest:
-            self._slots.give_back(lease.slot, lease.fence)
+                self._here.forget(lease)
+            self._here.owed += rest
+        while (owed := self._next_owed()) is not None:
+            self._give_back(owed)
+
+    def _next_owed(self) -> Lease | None:
+        now = self._slots.now()
+        with self._turn:
+            while self._here.owed:
+                if (lease := self._here.owed.pop()).until > now:
+                    return lease
+        return None
+
+    def _give_back(self, lease: Lease) -> bool:
+        try:
+            return self._slots.give_back(lease.slot, lease.fence)
+        except BaseException:
+            # Also where it was done and only the answer was lost: then its fence is nobody's, and nothing is changed.
+            with self._turn:
+                self._here.owed.append(lease)
+            raise
 
     def _see(self) -> View:
         view = self._slots.look(self._me)
@@ -291,7 +269,7 @@ class GateLine:
 
     def _refresh_view_to_hand_on(self, permit: Permit) -> None:
         with self._turn:
-            lease = self._lease_of(permit)
+            lease = self._here.lease_of(permit)
             if lease is None or not self._here.line or lease.served >= self._calls_per_permit:
                 return
             if time.monotonic() - self._here.seen <= self._pace.view_lasts:
@@ -305,12 +283,12 @@ class GateLine:
         waited = time.monotonic()
         due: list[tuple[Lane, datetime]] = []
         with self._turn:
-            for oldest in self._oldest():
+            for oldest in self._here.oldest():
                 known = self._here.wanted.get(oldest.lane)
                 # Once left it is kept fresh however short the waits are: it stands for the lane, not for one waiter.
                 if waited < (oldest.began + self._pace.demand_after if known is None else known.again):
                     continue
-                self._here.wanted[oldest.lane] = _Wanted(oldest.since, waited + self._pace.demand_again)
+                self._here.wanted[oldest.lane] = Wanted(oldest.since, waited + self._pace.demand_again)
                 due.append((oldest.lane, oldest.since))
         until = self._slots.now() + timedelta(seconds=self._pace.demand_lasts)
         for lane, since in due:
@@ -326,73 +304,8 @@ class GateLine:
             if lane not in self._here.wanted or any(waiting.lane is lane for waiting in self._here.line):
                 return
             del self._here.wanted[lane]
-        self._slots.unwant(self._me, lane)
-
-    # -- inside this process; all of it under the lock
-
-    def _oldest(self) -> Iterable[_Waiting]:
-        """The first of each lane."""
-        return {waiting.lane: waiting for waiting in reversed(self._here.line)}.values()
-
-    def _demand(self, waiting: _Waiting) -> Demand:
-        """As others see it: a demand is a little older than its waiter until it is refreshed."""
-        wanted = self._here.wanted.get(waiting.lane)
-        return Demand(waiting.lane, waiting.since if wanted is None else min(wanted.since, waiting.since), self._me)
-
-    def _first(self) -> _Waiting | None:
-        now = self._slots.now()
-        return min(
-            self._oldest(), key=lambda waiting: policy.place(self._demand(waiting), now, self._max_wait), default=None
-        )
-
-    def _hand_on(self, lease: _Lease, now: datetime) -> bool:
-        if (following := self._first()) is None:
-            return False
-        may = policy.may_hand_on(
-            self._demand(following),
-            self._here.view.demands if self._here.view is not None else (),
-            now,
-            self._max_wait,
-            served=lease.served,
-            calls_per_permit=self._calls_per_permit,
-            left=lease.until - now,
-            asked=following.ttl,
-        )
-        if may:
-            self._give(lease, following, now)
-        return may
-
-    def _give_fresh(self, lease: _Lease, now: datetime) -> bool:
-        """To the first; to the next one where the lease is too short for the first, who came since it was asked for."""
-        first = self._first()
-        in_order = self._here.line if first is None else [first, *self._here.line]
-        for waiting in in_order:
-            if now + waiting.ttl <= lease.until:
-                self._give(lease, waiting, now)
-                return True
-        return False
-
-    def _give(self, lease: _Lease, to: _Waiting, now: datetime) -> None:
-        lease.served += 1
-        lease.permit = to.permit = Permit(
-            slot=lease.slot,
-            holder=to.holder,
-            lane=to.lane,
-            fence=lease.fence - self._calls_per_permit + lease.served,
-            until=now + to.ttl,
-        )
-        self._here.line.remove(to)
-        self._turn.notify_all()
-
-    def _lease_of(self, permit: Permit) -> _Lease | None:
-        """The lease whose permit it is now. None: it was given back, handed on, or of another gate."""
-        lease = self._here.leases.get(permit.slot)
-        held = lease is not None and lease.permit is not None and lease.permit.fence == permit.fence
-        return lease if held else None
-
-    def _forget(self, lease: _Lease) -> None:
-        if self._here.leases.get(lease.slot) is lease:
-            del self._here.leases[lease.slot]
+        with suppress(Exception):  # it ends by itself; what was acquired must not be lost for it
+            self._slots.unwant(self._me, lane)
 
     def _changed(self) -> None:
         with self._turn:

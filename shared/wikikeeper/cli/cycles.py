@@ -130,7 +130,13 @@ def run_cycles(
     topics, faults = app.topics()
     chosen = _choose([topic.slug for topic in topics], only, faults)
     schedule_cycle.withdraw_deleted(app)
-    host = ThreadHost(lambda command: dispatch(command, app), reporter, workers=workers, hurry=_may_hurry)
+    host = ThreadHost(
+        lambda command: dispatch(command, app),
+        reporter,
+        workers=workers,
+        hurry=_may_hurry,
+        stopping=app.gate.turn_away,
+    )
     starts = _starts(app, chosen, due=due) if start else []
     taken_back = [cycle.id for cycle in app.store.cycles(states=schedule_cycle.DRAINING)]
     with _progress(reporter, hidden=as_json):

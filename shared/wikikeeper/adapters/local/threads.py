@@ -34,14 +34,16 @@ class ThreadHost:
         *,
         workers: int,
         hurry: Callable[[Command], bool] = lambda _: False,
+        stopping: Callable[[], None] = lambda: None,
     ) -> None:
         """`handle` and `reporter` are used by all threads at once. `hurry` says which delayed commands need not wait
-        once nothing else is left to do.
+        once nothing else is left to do. `stopping` is called when it is stopped, so that who only waits may end early.
         """
         self._handle = handle
         self._reporter = reporter
         self._workers = workers
         self._hurry = hurry
+        self._tell_stopping = stopping
         self._ready: deque[Command] = deque()
         self._later: list[tuple[float, int, Command]] = []
         self._order = itertools.count()
@@ -84,6 +86,7 @@ class ThreadHost:
             self._ready.clear()
             self._later.clear()
             self._changed.notify_all()
+        self._tell_stopping()
 
     def _accept(self, sends: Sequence[Send]) -> None:
         if self._stopping:
