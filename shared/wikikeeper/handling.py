@@ -225,6 +225,9 @@ class TimedGate:
     def renew(self, permit: Permit, ttl: timedelta) -> Permit | None:
         return self.inner.renew(permit, ttl)
 
+    def left(self, permit: Permit) -> timedelta:
+        return self.inner.left(permit)
+
     def release(self, permit: Permit) -> bool:
         return self.inner.release(permit)
 

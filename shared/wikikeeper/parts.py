@@ -44,6 +44,7 @@ def rules(settings: Settings, thresholds: Thresholds) -> Rules:
         call_lease=timedelta(seconds=keeper.timeout + WRITE_SECONDS),
         cycle_lease=CYCLE_LEASE,
         source_deadline=timedelta(seconds=max(settings.searxng.timeout, settings.fetch.deadline)),
+        call_deadline=timedelta(seconds=keeper.timeout),
         permit_lease=settings.permit_lease,
         patience=timedelta(seconds=settings.gate.patience),
         wake_timeout=timedelta(seconds=settings.model.wake_timeout),

@@ -184,6 +184,10 @@ class Gate(Protocol):
         """Extend a permit that is still held. None: it ran out and may be someone else's."""
         ...
 
+    def left(self, permit: Permit) -> timedelta:
+        """How long it lasts from now, by the clock that it ends by; below nothing once it has ended."""
+        ...
+
     def release(self, permit: Permit) -> bool:
         """Give it back. False: it was no longer held."""
         ...

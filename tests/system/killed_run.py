@@ -64,7 +64,13 @@ def main(wiki: Path, calls: Path, step: str) -> int:
     server = ModelServer("http://127.0.0.1:9", "scripted")
     with open_app(wiki, Settings(), server, reporter) as real:
         short = replace(
-            real.rules, judge_lease=LEASE, call_lease=LEASE, cycle_lease=LEASE, permit_lease=LEASE, note_delay=LEASE
+            real.rules,
+            judge_lease=LEASE,
+            call_lease=LEASE,
+            call_deadline=LEASE / 2,
+            cycle_lease=LEASE,
+            permit_lease=LEASE,
+            note_delay=LEASE,
         )
         app = replace(real, decider=ScriptedDecider(), keeper=ScriptedKeeper(script), rules=short)
         if step != "none":

@@ -47,6 +47,7 @@ RULES = Rules(
     call_lease=timedelta(seconds=100),
     cycle_lease=timedelta(seconds=100),
     source_deadline=timedelta(seconds=10),
+    call_deadline=timedelta(seconds=90),
     permit_lease=timedelta(seconds=100),
     patience=timedelta(seconds=0.05),
     wake_timeout=timedelta(minutes=10),

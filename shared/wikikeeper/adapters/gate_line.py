@@ -97,6 +97,9 @@ class GateLine:
             lease.permit = permit.model_copy(update={"until": until})
             return lease.permit
 
+    def left(self, permit: Permit) -> timedelta:
+        return permit.until - self._slots.now()
+
     def release(self, permit: Permit) -> bool:
         try:
             self._refresh_view_to_hand_on(permit)

@@ -55,11 +55,11 @@ def settle(result: Result, cycle: Cycle, max_attempts: int) -> Settlement | None
 
 
 def without_an_answer(cycle: Cycle, left: Iterable[Result]) -> str | None:
-    """A cycle that called and was never answered is no quiet success: the commonest cause, for a person to see. A page
-    that the server refuses for good is the page's own matter, and parked.
+    """A cycle that should have called and was never answered is no quiet success: the commonest cause, for a person to
+    see. What is the page's own matter is none: one that cannot be fetched, or that the server refuses for good.
     """
-    if cycle.calls == 0 or cycle.answered:
+    if cycle.answered:
         return None
     failures = (f for result in left for f in result.failures if f.cycle == cycle.id)
-    causes = Counter(f.cause for f in failures if f.kind is not FailureKind.REFUSED)
+    causes = Counter(f.cause for f in failures if f.kind in {FailureKind.ANSWER, FailureKind.SERVER})
     return f"no_answer:{causes.most_common(1)[0][0]}" if causes else None

@@ -55,6 +55,8 @@ class Rules:
     """From opening a cycle to having sent its results, besides the time for its sources."""
     source_deadline: timedelta
     """The longest that one query or feed can take."""
+    call_deadline: timedelta
+    """The longest that a call can take."""
     permit_lease: timedelta
     patience: timedelta
     wake_timeout: timedelta

@@ -40,7 +40,6 @@ from wikikeeper.models import (
     JudgeResult,
     Lane,
     Origin,
-    Permit,
     Result,
     ResultState,
     Run,
@@ -57,8 +56,10 @@ from wikikeeper.policy.identity import brief_hash, result_id, run_id
 from wikikeeper.policy.paragraphs import text_hash
 from wikikeeper.policy.runs import triage_run
 from wikikeeper.ports import Judged
+from wikikeeper.workflows import permits
 from wikikeeper.workflows.context import App
 from wikikeeper.workflows.page_text import PageText, half, read
+from wikikeeper.workflows.permits import OVER, GateFailed, HeldPermit
 from wikikeeper.workflows.reap_stale import record_lost_call
 from wikikeeper.workflows.schedule_cycle import WAKE_AGAIN, answered, see_model, stop
 
@@ -83,6 +84,9 @@ def judge_result(command: JudgeResult, app: App) -> list[Send]:
     judging = _Judging(command, claim, app)
     try:
         return judging.go()
+    except GateFailed as failed:
+        judging.broke(failed)
+        raise failed.fault from None
     except Exception as error:
         judging.broke(error)
         raise
@@ -132,11 +136,15 @@ class _Judging:
 
     def broke(self, error: Exception) -> None:
         """A fault of ours: the result waits with that as its failure, and a call that was counted has its run."""
-        cause = f"internal:{type(error).__name__}"
+        kind, cause, mend = FailureKind.ANSWER, f"internal:{type(error).__name__}", ""
+        if isinstance(error, GateFailed):
+            kind, cause, mend = FailureKind.SERVER, error.cause, error.mend
         called = self.claim.called
         if called is not None and self.app.store.run(run_id(self.result.id, self.claim.fence), called) is None:
             self._record(self._run(_Call(called, self._seconds_since(called), ModelError(cause)), 0.0))
-        self._wait_for_next_cycle(FailureKind.ANSWER, cause)
+        if mend:
+            stop(self.command.cycle, "gate", mend, self.app)
+        self._wait_for_next_cycle(kind, cause, mend)
 
     def _answered_before(self) -> Run | None:
         """The run of a call whose worker died between the run record and the verdict."""
@@ -172,23 +180,22 @@ class _Judging:
 
     def _with_permit(self, topic: Topic, text: PageText) -> list[Send]:
         """Hold a permit for the call alone: what is recorded of a good answer needs no slot of the server."""
-        rules, asked = self.app.rules, self.app.clock.now()
-        permit = self.app.gate.acquire(Lane.KEEPER, self.app.holder, rules.permit_lease, rules.patience)
-        if isinstance(permit, Wait):
+        asked = self.app.clock.now()
+        held = permits.acquire(Lane.KEEPER, self.app)
+        if isinstance(held, Wait):
             self._put_back(stay_in_cycle=True)
-            return [Send(command=self.command, after=permit.hint)]
+            return [Send(command=self.command, after=held.hint)]
         wait, paragraphs = self._seconds_since(asked), text.paragraphs
         try:
-            call = self._ask(topic, text.title, paragraphs)
+            call = self._ask(topic, text.title, paragraphs, held)
             if call is not None and isinstance(call.answer, PageRefused):
                 # Half of it is asked about once more, under a fence of its own.
                 self._record(self._run(call, wait))
-                renewed = self.app.gate.renew(permit, rules.permit_lease)
-                if renewed is None:
+                if not held.lasts():
                     self._put_back(stay_in_cycle=True)
                     return [Send(command=self.command)]
-                permit, paragraphs = renewed, half(paragraphs)
-                call = self._ask(topic, text.title, paragraphs)
+                paragraphs = half(paragraphs)
+                call = self._ask(topic, text.title, paragraphs, held)
             if call is None:
                 return self._wait_for_next_cycle()
             if isinstance(call.answer, ModelError):
@@ -196,22 +203,17 @@ class _Judging:
                 return self._call_failed(call.answer)  # it may stop the cycle: before the next one may call
             answer = call.answer
         finally:
-            self._give_back(permit)
+            held.give_back()
         return self._answered(topic, text, paragraphs, call, answer, wait)
 
-    def _give_back(self, permit: Permit) -> None:
-        try:
-            self.app.gate.release(permit)
-        except Exception as error:  # noqa: BLE001 - it ends by itself, and the answer that it was held for is not lost
-            self.app.reporter.event("permit_not_released", slot=permit.slot, cause=type(error).__name__)
-
-    def _ask(self, topic: Topic, title: str, paragraphs: Sequence[str]) -> _Call | None:
+    def _ask(self, topic: Topic, title: str, paragraphs: Sequence[str], held: HeldPermit) -> _Call | None:
         """One counted call. None: the cap is reached, the cycle stopped, or the claim lost."""
         started = self._begin_call()
         if started is None:
             return None
         try:
-            answer: Judged | ModelError = self.app.keeper.judge(topic, title, paragraphs)
+            # The count may have taken longer than the permit: then the slot is another's by now.
+            answer: Judged | ModelError = self.app.keeper.judge(topic, title, paragraphs) if held.lasts() else OVER
         except ModelError as error:
             answer = error
         return _Call(started, self._seconds_since(started), answer)

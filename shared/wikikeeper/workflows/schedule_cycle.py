@@ -141,7 +141,10 @@ def close(cycle: str, app: App) -> bool:
     if reason is None:
         app.reporter.event("cycle_done", topic=item.topic, cycle=cycle)
     else:
-        alert(reason, "every call of a cycle failed: look at the runs and at the model server", app, now, calls=True)
+        detail = "every call of a cycle failed: look at the runs and at the model server"
+        if item.calls == 0:
+            detail = "no page of a cycle could be asked about: look at the log, and at what its pages failed of"
+        alert(reason, detail, app, now, calls=True)
     return True
 
 
