@@ -6,7 +6,7 @@ WikikeeperError
 ├── Unfetchable              the page will never yield text: discarded without a call
 ├── NotNow                   nothing is wrong with the work itself, try again later
 │   ├── FetchFailed          the page could not be reached this time
-│   ├── GateBusy             no permit within the patience
+│   ├── ClockUnknown         the store answers too slowly to tell the time by
 │   └── NotDelivered         a message did not reach its channel this time
 ├── SearchFailed             a source of results is out: a state of the cycle, never "no results"
 ├── ModelError               a call that gave no usable answer
@@ -64,8 +64,8 @@ class FetchFailed(NotNow):
     """Cause: dns, connect, tls, deadline, http_429, http_5xx, ..."""
 
 
-class GateBusy(NotNow):
-    """All permits are taken."""
+class ClockUnknown(NotNow):
+    """The store answers too slowly to tell by its clock when a permit ends."""
 
 
 class NotDelivered(NotNow):

@@ -14,11 +14,11 @@ from tests.adapters.contracts.gate_contract import AT_ONCE, HASTE, LONG, TTL, Ga
 from tests.adapters.contracts.samples import NOW, SECOND
 
 from wikikeeper.adapters.aws.clients import Clients
-from wikikeeper.adapters.aws.dynamodb_gate import GATE, PACE, SKEW, DynamoGate, DynamoSlots
+from wikikeeper.adapters.aws.dynamodb_gate import GATE, LOOKS, PACE, SKEW, DynamoGate, DynamoSlots
 from wikikeeper.adapters.aws.dynamodb_table import Table
 from wikikeeper.adapters.aws.store_clock import GivenClock
 from wikikeeper.adapters.gate_line import GateLine
-from wikikeeper.errors import Unusable
+from wikikeeper.errors import ClockUnknown, Unusable
 from wikikeeper.fakes import SettableClock
 from wikikeeper.models import Lane, Permit
 from wikikeeper.policy.gate import lease
@@ -231,6 +231,36 @@ def test_a_clock_that_is_wrong_by_too_much_gets_no_permit_and_a_clear_word(
 
     assert not seen
     taken(DynamoGate(table, 1))  # nobody is held up
+
+
+def test_a_first_answer_that_was_slow_hides_no_wrong_clock(table: Table) -> None:
+    """As where a first try was lost, and botocore asked once more."""
+    looks: list[bool] = []
+
+    def delay_the_first(**_: object) -> None:
+        looks.append(True)
+        time.sleep(1.3 if len(looks) == 1 else 0)
+
+    table._client.meta.events.register("before-send.dynamodb.Query", delay_the_first)
+    with pytest.raises(Unusable, match="clock of this machine is"):
+        taken(DynamoGate(table, 1, machine=wrong_by(6.2)))
+
+
+def test_a_table_that_is_never_prompt_gives_no_permit(table: Table) -> None:
+    class Unknown(GivenClock):
+        asked = 0
+
+        def is_known(self) -> bool:
+            self.asked += 1
+            return False
+
+    clock = Unknown(lambda: NOW)
+    slots = DynamoSlots(table, clock, timedelta())
+
+    with pytest.raises(ClockUnknown, match=f"none of {LOOKS} answers"):
+        slots.look("me")
+
+    assert clock.asked == LOOKS
 
 
 @pytest.mark.parametrize("offset", [-4.0, 4.0])

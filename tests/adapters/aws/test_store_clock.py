@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wikikeeper.adapters.aws.store_clock import RESOLUTION, StoreClock
+from wikikeeper.adapters.aws.dynamodb_gate import SKEW
+from wikikeeper.adapters.aws.store_clock import PROMPT, RESOLUTION, StoreClock
 from wikikeeper.errors import Unusable
 from wikikeeper.fakes import SettableClock
 
@@ -42,6 +43,25 @@ def test_after_each_answer_it_is_as_near_as_the_answers_allow(
         quickest = min(quickest, took)
 
         assert abs(clock.now() - true.now()) <= RESOLUTION + quickest
+
+
+@given(offsets=st.tuples(seconds(-60, 60), seconds(-60, 60)), took=st.tuples(seconds(0, 3), seconds(0, 3)))
+def test_clocks_that_are_known_differ_by_less_than_others_wait(
+    offsets: tuple[timedelta, timedelta], took: tuple[timedelta, timedelta]
+) -> None:
+    true = SettableClock(START + timedelta(milliseconds=617))
+    clocks = []
+    for offset, seconds_ in zip(offsets, took, strict=True):
+        clock = StoreClock(DAYS, lambda offset=offset: true.now() - offset)  # type: ignore[misc]
+        asked = clock.machine()
+        true.advance(seconds_)
+        assert not clock.is_known()
+        clock.hear(headers(true.now()), asked)
+        assert clock.is_known() == (seconds_ <= PROMPT)
+        clocks.append(clock)
+
+    if all(clock.is_known() for clock in clocks):
+        assert abs(clocks[0].now() - clocks[1].now()) <= SKEW
 
 
 @given(lag=seconds(0, 3), fraction=seconds(0, 0.999999))

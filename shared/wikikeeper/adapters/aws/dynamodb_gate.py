@@ -19,15 +19,18 @@ from datetime import datetime, timedelta
 
 from wikikeeper.adapters.aws.dynamodb_items import micros, moment
 from wikikeeper.adapters.aws.dynamodb_table import Item, Key, Plus, Table
-from wikikeeper.adapters.aws.store_clock import GivenClock, StoreClock, utc_now
+from wikikeeper.adapters.aws.store_clock import PROMPT, RESOLUTION, GivenClock, StoreClock, utc_now
 from wikikeeper.adapters.gate_line import DEFAULTS, GateLine
 from wikikeeper.adapters.gate_slots import Pace, View
+from wikikeeper.errors import ClockUnknown
 from wikikeeper.models import Lane
 from wikikeeper.policy.gate import Demand
 
 GATE, DEMAND = "gate", "demand"
-SKEW = timedelta(seconds=2)
-"""Two clocks that were each corrected by a first answer differ by less; it costs something after a crash only."""
+SKEW = 2 * (RESOLUTION + PROMPT)
+"""Two clocks that are each known differ by less; it costs something after a crash only."""
+LOOKS = 4
+"""Before a table counts as too slow to tell the time by."""
 PACE = Pace(
     first=0.1,  # a look is one read unit, and takes milliseconds
     next=0.25,  # a slot stands empty for half of this, after some ten calls; a minute costs 240 units, 0.00003 dollars
@@ -77,10 +80,8 @@ class DynamoSlots:
         return self._clock.now()
 
     def look(self, who: str) -> View:
-        asked = self._clock.machine()
-        items = list(
-            self._table.query("#pk = :gate", {"gate": GATE}, heard=lambda headers: self._clock.hear(headers, asked))
-        )
+        """Raises ClockUnknown."""
+        items = self._items_by_a_known_clock()
         at = self.now()
         over = at - self._skew
         live = {int(str(item["sk"])): moment(item["until"]) for item in items if "holder" in item}
@@ -92,6 +93,21 @@ class DynamoSlots:
                 for item in items
                 if _is_demand(item) and item["who"] != who and moment(item["until"]) > at
             ),
+        )
+
+    def _items_by_a_known_clock(self) -> list[Item]:
+        for _ in range(LOOKS):
+            items = self._items()
+            if self._clock.is_known():
+                return items
+        raise ClockUnknown(
+            "slow", detail=f"none of {LOOKS} answers of the table came within {PROMPT.total_seconds()} s"
+        )
+
+    def _items(self) -> list[Item]:
+        asked = self._clock.machine()
+        return list(
+            self._table.query("#pk = :gate", {"gate": GATE}, heard=lambda headers: self._clock.hear(headers, asked))
         )
 
     def take(self, slot: int, holder: str, lane: Lane, until: datetime, fences: int) -> int | None:

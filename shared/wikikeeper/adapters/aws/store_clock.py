@@ -6,7 +6,8 @@
 
 An answer's `Date` is cut to whole seconds, so it bounds the offset from both sides; each further answer narrows it. A
 clock that may be right is left alone, one that cannot be is moved by the least that makes it possible. So in AWS, where
-clocks are within milliseconds, nothing moves; and two containers never differ by more than the width of two bounds.
+clocks are within milliseconds, nothing moves; and two containers never differ by more than the width of two bounds. An
+answer that took long bounds little: until one was prompt, the time is not known.
 """
 
 import threading
@@ -18,6 +19,9 @@ from wikikeeper.errors import Unusable
 
 RESOLUTION = timedelta(seconds=1)
 """Of a `Date` header."""
+PROMPT = timedelta(milliseconds=500)
+"""An answer in this time tells the clock well enough: a table of the same region takes some hundredths, with a new connection
+some tenths. What was lost and asked for once more takes seconds, and would hide a clock that is wrong by as much."""
 
 
 def utc_now() -> datetime:
@@ -68,6 +72,11 @@ class StoreClock:
                 "time: set the clock (NTP), or raise gate.max_skew if it cannot be set"
             )
 
+    def is_known(self) -> bool:
+        """Whether it is off by less than `RESOLUTION` and `PROMPT`, whatever the machine's clock says."""
+        with self._lock:
+            return self._most <= self._least + RESOLUTION + PROMPT
+
     def _offset(self) -> timedelta:
         return min(max(timedelta(), self._least), self._most)
 
@@ -80,3 +89,6 @@ class GivenClock(StoreClock):
 
     def hear(self, headers: Mapping[str, str], asked: datetime) -> None:
         pass
+
+    def is_known(self) -> bool:
+        return True
