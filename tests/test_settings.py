@@ -259,12 +259,12 @@ def test_the_keepers_model_is_its_own_or_the_shared_one() -> None:
 LENGTH = st.floats(min_value=0, max_value=DAY, exclude_min=True)
 
 
-@given(fetch=LENGTH, extraction=LENGTH, patience=LENGTH, call=LENGTH)
+@given(fetch=LENGTH, extraction=LENGTH, patience=LENGTH.filter(lambda seconds: seconds / 2 > 0), call=LENGTH)
 def test_leases_outlast_what_they_cover(fetch: float, extraction: float, patience: float, call: float) -> None:
     settings = Settings(
         fetch=Fetch(deadline=fetch),
         extraction=Extraction(seconds=extraction),
-        gate=GateSettings(patience=patience),
+        gate=GateSettings(patience=patience, max_wait=patience / 2),
         keeper=KeeperSettings(timeout=call),
     )
 
@@ -293,3 +293,11 @@ def test_whatever_is_called_a_key_is_kept_secret() -> None:
 
 def test_a_search_engine_behind_a_password_is_allowed() -> None:
     assert str(Searxng(url=f"http://me:{CANARY}@search.example/").url).startswith("http://me:")
+
+
+@pytest.mark.parametrize(("patience", "max_wait"), [(60, 60), (30, 60)])
+def test_who_waits_longest_is_let_in_before_it_gives_up(tmp_path: Path, patience: int, max_wait: int) -> None:
+    written(tmp_path, f"[gate]\npatience = {patience}\nmax_wait = {max_wait}\n")
+
+    with pytest.raises(Unusable, match=rf"max_wait \({max_wait}\) must be below patience \({patience}\)"):
+        load(tmp_path)

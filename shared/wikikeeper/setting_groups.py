@@ -165,13 +165,22 @@ class GateSettings(Group):
     two permits and eight pages ahead it is enough for calls of half a minute."""
     max_wait: Seconds = 60
     """Seconds after which the oldest waiter of a lane gets the next permit, before higher lanes, so that none starves.
-    Half the patience: it is let in before it gives up. Shorter, and lanes mean less; keep it below the patience."""
+    Half the patience: it is let in before it gives up, and so it has to be below it. Shorter, and lanes mean less."""
     calls_per_permit: int = Field(default=10, ge=1, le=1000)
     """Calls that a process makes with a slot before it gives it back for others to have their turn: a batch of the cloud,
     for two writes. One: each call asks the store."""
     max_skew: float = Field(default=5, ge=0, le=60, allow_inf_nan=False)
     """Seconds that a machine's clock may be wrong by the table's before it refuses to take permits. Only in the cloud.
     What is less is corrected; a clock so wrong is not being set by anybody, and would get worse."""
+
+    @model_validator(mode="after")
+    def oldest_is_let_in(self) -> "GateSettings":
+        if self.max_wait >= self.patience:
+            raise ValueError(
+                f"max_wait ({self.max_wait:g}) must be below patience ({self.patience:g}): who gives up before that is "
+                "never let in past higher lanes"
+            )
+        return self
 
 
 class Reaper(Group):
