@@ -1,10 +1,14 @@
 """Calls on DynamoDB: the count and the mark are one write of the cycle's item."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.adapters.aws.processes import Fated, Killed, mortal
-from tests.adapters.aws.schema import make_table
+from tests.adapters.aws.schema import make_bucket, make_table
 from tests.adapters.aws.units import KILOBYTE, CountingTable, size
 from tests.adapters.contracts.samples import (
     CYCLE,
@@ -20,6 +24,7 @@ from tests.adapters.contracts.samples import (
     stored,
     stored_cycle,
 )
+from tests.workflows.world import open_world
 
 from wikikeeper.adapters.aws.clients import Clients
 from wikikeeper.adapters.aws.dynamodb_calls import AT_ONCE
@@ -27,6 +32,7 @@ from wikikeeper.adapters.aws.dynamodb_items import ESCALATIONS, call_mark, cycle
 from wikikeeper.adapters.aws.dynamodb_store import DynamoRunStore
 from wikikeeper.adapters.aws.dynamodb_table import Item, Key, Table
 from wikikeeper.adapters.aws.s3_pages import S3Pages
+from wikikeeper.errors import NotNow
 from wikikeeper.models import (
     Claim,
     Condition,
@@ -34,7 +40,9 @@ from wikikeeper.models import (
     Escalation,
     ModelSighting,
     ResultState,
+    Send,
     Silence,
+    StartCycle,
 )
 
 UNTIL = NOW + LEASE
@@ -223,6 +231,46 @@ def test_a_result_that_is_given_up_remembers_its_call_and_why(store: DynamoRunSt
     assert (result.state, result.cycle, result.failures) == (ResultState.PARKED, None, (a_failure(),))
     assert (result.call_fence, result.call_started, result.fence) == (1, NOW, 2)
     assert not store.give_up("r0001", call.fence, UNTIL + timedelta(hours=1), failure=a_failure())
+
+
+def test_a_result_that_is_put_back_with_its_call_is_one_write_of_one_unit(roto: Clients, table: Table) -> None:
+    counting = CountingTable(roto.dynamodb, table.name)
+    store = process(roto, counting)
+    call = begun(store, claimed(store))
+    counting.written.clear()
+
+    assert store.put_back(call, stay_in_cycle=False, failure=a_failure(detail="d" * 300))
+    assert counting.written == {("result", "item"): 1}
+
+
+class Throttled(Table):
+    """Takes everything but verdicts."""
+
+    throttled = True
+
+    def change(self, key: Key, changes: Mapping[str, Any], *given: Any, **more: Any) -> Item | None:  # noqa: ANN401 - the base's
+        if self.throttled and "finished" in changes:
+            raise NotNow("throttled")
+        return super().change(key, changes, *given, **more)
+
+
+def test_a_page_is_not_asked_about_again_for_a_verdict_that_the_table_did_not_take(
+    roto: Clients, table: Table, tmp_path: Path
+) -> None:
+    throttled = Throttled(roto.dynamodb, table.name)
+    with open_world(tmp_path) as world:
+        world.app = replace(world.app, store=DynamoRunStore(throttled, S3Pages(roto.s3, make_bucket(roto))))
+        world.pages(a="Some text.")
+        errors = world.run(Send(command=StartCycle(topic="postgres", tick="t")))
+        assert [type(error) for error in errors] == [NotNow]
+        assert world.states() == {"a": ResultState.WAITING}
+
+        throttled.throttled = False
+        world.cycle()
+
+        assert world.states() == {"a": ResultState.KEPT}
+        assert [run.outcome for run in world.runs()] == ["answered"]
+        assert len(world.keeper.asked) == 1
 
 
 def test_freezing_stands_still_before_a_request(table: Table) -> None:

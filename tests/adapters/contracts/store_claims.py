@@ -247,6 +247,24 @@ class ClaimsContract:
         assert claim is not None
         assert claim.fence == 2
 
+    @pytest.mark.parametrize("stay", [True, False])
+    @pytest.mark.parametrize("failed", [True, False])
+    def test_a_result_that_was_put_back_remembers_its_last_call(
+        self, store: RunStore, stay: bool, failed: bool
+    ) -> None:
+        claim = store.begin_call(claimed(store), CYCLE, NOW, NOW + LEASE)
+        assert claim is not None
+        last = store.begin_call(claim, CYCLE, NOW + SECOND, NOW + LEASE)
+        assert last is not None
+        store.put_back(last, stay_in_cycle=stay, failure=a_failure() if failed else None)
+        assert (stored(store).call_fence, stored(store).call_started) == (last.fence, NOW + SECOND)
+
+        store.send_result("r0001", CYCLE, instead_of=None)
+        again = store.claim("r0001", CYCLE, NOW, NOW + LEASE)
+        assert again is not None
+        store.put_back(again, stay_in_cycle=stay)
+        assert (stored(store).call_fence, stored(store).call_started) == (last.fence, NOW + SECOND), "it made none"
+
     def test_failures_are_kept_in_order(self, store: RunStore) -> None:
         claim = claimed(store)
         for number in range(3):

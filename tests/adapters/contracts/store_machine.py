@@ -243,6 +243,8 @@ class ResultLife(RuleBasedStateMachine):
                 failures=before.failures + failed,
                 nonresponses=0 if failed else before.nonresponses,
             )
+            then = stored(self.store, claim.result.id)
+            assert claim.called is None or (then.call_fence, then.call_started) == (claim.fence, claim.called)
 
     @rule(behind=st.integers(0, 1), stay=st.booleans())
     def free(self, behind: int, stay: bool) -> None:

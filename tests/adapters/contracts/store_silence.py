@@ -22,6 +22,8 @@ from wikikeeper.ports import RunStore
 
 SILENT = a_failure(kind=FailureKind.SILENT, cause="silent")
 SUBJECT = f"note:{TOPIC}"
+AHEAD = 365 * 24 * 60
+"""Minutes that a wrong clock may be ahead."""
 
 
 def a_silence(nonresponses: int = 1, **changes: object) -> Silence:
@@ -209,3 +211,41 @@ class SilenceContract:
         assert [sighting.since for sighting in store.model_history()] == [
             NOW + timedelta(minutes=minutes) for minutes in (3, 2, 1, 1, 0)
         ]
+
+    def test_a_model_is_as_the_right_clock_saw_it_after_one_that_was_ahead(self, store: RunStore) -> None:
+        before, other = a_sighting(0, Condition.UNREACHABLE), a_sighting(AHEAD + 1, Condition.HEALTHY, model="other")
+        for seen in (before, a_sighting(AHEAD, Condition.LOADING), other, a_sighting(AHEAD + 5, Condition.WAKING)):
+            assert store.saw_model(seen)
+
+        told = [store.saw_model(a_sighting(minutes, Condition.HEALTHY)) for minutes in (10, 11, 12)]
+
+        assert told == [True, False, False]
+        healthy, later = a_sighting(10, Condition.HEALTHY), a_sighting(13, Condition.LOADING)
+        assert list(store.model_history("decider")) == [healthy, before]
+        assert list(store.model_history()) == [other, healthy, before]
+        assert store.saw_model(later)
+        assert list(store.model_history("decider")) == [later, healthy, before]
+
+    def test_a_model_that_is_as_a_clock_that_was_ahead_saw_it_is_so_since_the_right_one_did(
+        self, store: RunStore
+    ) -> None:
+        assert store.saw_model(a_sighting(AHEAD, Condition.LOADING))
+
+        assert not store.saw_model(a_sighting(10, Condition.LOADING))
+        assert not store.saw_model(a_sighting(11, Condition.LOADING))
+        assert list(store.model_history("decider")) == [a_sighting(10, Condition.LOADING)]
+
+    def test_a_look_that_a_later_one_overtook_changes_nothing(self, store: RunStore) -> None:
+        def late(seconds: int, condition: Condition) -> ModelSighting:
+            return a_sighting(1, condition).model_copy(update={"since": seen[1].since - seconds * SECOND})
+
+        seen = [a_sighting(0, Condition.HEALTHY), a_sighting(1, Condition.LOADING)]
+        assert store.saw_model(seen[0])
+        assert store.saw_model(seen[1])
+
+        for seconds in (1, 5):
+            assert not store.saw_model(late(seconds, Condition.UNREACHABLE))
+            assert not store.saw_model(late(seconds, Condition.LOADING))
+        assert list(store.model_history("decider")) == seen[::-1]
+        assert store.saw_model(late(6, Condition.UNREACHABLE)), "no look takes as long: the clock was ahead"
+        assert list(store.model_history("decider")) == [late(6, Condition.UNREACHABLE), seen[0]]

@@ -183,6 +183,9 @@ class Results:
         }
         if not stay_in_cycle:
             changes["cycle"] = None
+        if claim.called is not None:
+            # Where the table did not take the verdict, the next claim has it from this call's run.
+            changes |= {"call_fence": claim.fence, "call_started": micros(claim.called)}
         if failure is not None:
             # Only who holds the claim adds to them, so those that it was given are all there are.
             changes |= {"failures": failures((*claim.result.failures, failure)), "nonresponses": 0}

@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from wikikeeper.adapters.aws.dynamodb_items import (
     ESCALATIONS,
@@ -22,6 +22,10 @@ from wikikeeper.adapters.aws.dynamodb_listing import OPEN, entries, items
 from wikikeeper.adapters.aws.dynamodb_table import Item, Key, Scalar, Table
 from wikikeeper.adapters.aws.packing import pack
 from wikikeeper.models import Escalation, ModelSighting, Silence
+
+OVERTAKEN = timedelta(seconds=5)
+"""How far before the last one a sighting may lie because it was stored late: then it says nothing new. What lies further
+before shows that the last one's clock was ahead, and takes its place."""
 
 
 class Silences:
@@ -84,20 +88,24 @@ class Silences:
         if item is None:
             return self.table.put_new(_sighting_item(sighting))
         last = _sighting_from(item)
-        if (last.condition, last.cause) == (sighting.condition, sighting.cause) or sighting.since <= last.since:
-            return False
-        self.table.put_new(_sighting_past(last))
+        alike = (last.condition, last.cause) == (sighting.condition, sighting.cause)
+        if last.since - sighting.since <= OVERTAKEN:
+            if alike or sighting.since <= last.since:
+                return False
+            self.table.put_new(_sighting_past(last))
         now = {name: value for name, value in _sighting_item(sighting).items() if name not in {"pk", "sk"}}
-        return self.table.change(key, now, "#since = :seen", {"seen": item["since"]}) is not None
+        return self.table.change(key, now, "#since = :seen", {"seen": item["since"]}) is not None and not alike
 
     def model_history(self, model: str | None = None) -> Iterator[ModelSighting]:
         keeping, values = (None, {}) if model is None else ("#model = :model", {"model": model})
         past = self.table.query("#pk = :past", {"past": SIGHTINGS, **values}, keeping=keeping, newest_first=True)
         current = self.table.query("#pk = :models", {"models": MODELS, **values}, keeping=keeping)
         latest = sorted(map(_sighting_from, current), key=_place, reverse=True)
+        since = {sighting.model: sighting.since for sighting in latest}
         before: ModelSighting | None = None
         for sighting in heapq.merge(latest, map(_sighting_from, past), key=_place, reverse=True):
-            if sighting != before:  # it is in both after a crash
+            # What is now is in both after a crash; what a clock that was ahead put into the history is yet to come.
+            if sighting != before and sighting.since <= since.get(sighting.model, sighting.since):
                 yield sighting
             before = sighting
 

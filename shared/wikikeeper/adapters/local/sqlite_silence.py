@@ -2,11 +2,15 @@
 
 import sqlite3
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from wikikeeper.adapters.local.sqlite_database import Database
 from wikikeeper.adapters.local.sqlite_rows import Row, insert, micros, moment, some_micros, some_moment
 from wikikeeper.models import Condition, Escalation, ModelSighting, Silence
+
+OVERTAKEN = timedelta(seconds=5)
+"""How far before the last one a sighting may lie because it was stored late: then it says nothing new. What lies further
+before shows that the last one's clock was ahead, and takes its place."""
 
 
 class Silences:
@@ -73,11 +77,20 @@ class Silences:
 
         def work(connection: sqlite3.Connection) -> bool:
             last = connection.execute(
-                "SELECT condition, cause FROM sightings WHERE model = ? ORDER BY since DESC LIMIT 1", (sighting.model,)
+                "SELECT * FROM sightings WHERE model = ? ORDER BY since DESC LIMIT 1", (sighting.model,)
             ).fetchone()
-            if last is not None and tuple(last) == (sighting.condition, sighting.cause):
-                return False
-            return connection.execute(insert("sightings", row) + " ON CONFLICT DO NOTHING", row).rowcount > 0
+            alike = last is not None and (last["condition"], last["cause"]) == (sighting.condition, sighting.cause)
+            if last is not None:
+                since = moment(last["since"])
+                if since - sighting.since > OVERTAKEN:
+                    # The newest is how the model is: what a clock that was ahead saw would stand over it.
+                    connection.execute(
+                        "DELETE FROM sightings WHERE model = ? AND since >= ?", (sighting.model, micros(sighting.since))
+                    )
+                elif alike or sighting.since <= since:
+                    return False
+            connection.execute(insert("sightings", row), row)
+            return not alike
 
         return self.database.write(work)
 
