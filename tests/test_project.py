@@ -246,7 +246,7 @@ def workflow_modules() -> list[str]:
     return [
         module.name
         for module in pkgutil.iter_modules(workflows.__path__)
-        if module.name not in {"context", "page_text", "silences"}
+        if module.name not in {"context", "given_up", "page_text", "permits", "silences"}
     ]
 
 

@@ -23,6 +23,7 @@ from wikikeeper.policy import silence
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
 TICK = timedelta(microseconds=1)
 AFTER = timedelta(minutes=16)
 
@@ -117,26 +118,48 @@ def test_the_first_count_names_the_silence_and_the_others_keep_its_name() -> Non
     assert (second.nonresponses, second.since, second.counted) == (2, NOW, NOW + MINUTE)
 
 
-def test_a_silence_after_something_was_heard_is_another_one_in_the_same_cooldown() -> None:
+def test_a_silence_after_an_earlier_one_was_over_has_its_own_recoveries_and_its_own_end() -> None:
     before = Silence(subject="note:t", nonresponses=0, since=NOW, counted=NOW, cooldown_until=NOW + 3 * MINUTE)
+    later = NOW + 10 * MINUTE
 
-    again = silence.counted(before, "note:t", NOW + 2 * MINUTE)
+    again = silence.counted(before, "note:t", later)
 
-    assert (again.nonresponses, again.since, again.cooldown_until) == (1, NOW + 2 * MINUTE, NOW + 3 * MINUTE)
+    assert again == Silence(subject="note:t", nonresponses=1, since=later, counted=later)
+    third = again.model_copy(update={"nonresponses": 3})
+    assert silence.action(3, 3, now=later, cooldown_until=third.cooldown_until) is Action.GIVE_UP
 
 
-@pytest.mark.parametrize(("heard", "left"), [(-MINUTE, 2), (timedelta(), 2), (MINUTE, 0)])
+@pytest.mark.parametrize(
+    ("ends", "known"), [(timedelta(), True), (HOUR, True), (HOUR + MINUTE, False), (-MINUTE, True), (None, False)]
+)
+def test_a_cooldown_that_is_longer_than_cooldowns_are_was_given_by_a_clock_that_was_ahead(
+    ends: timedelta | None, known: bool
+) -> None:
+    until = None if ends is None else NOW + ends
+    stored = Silence(subject="note:t", nonresponses=3, since=NOW, counted=NOW, cooldown_until=until)
+
+    assert silence.cools_until(stored, NOW, HOUR) == (until if known else None)
+    assert silence.cools_until(None, NOW, HOUR) is None
+
+
+@pytest.mark.parametrize(
+    ("heard", "left"), [(-MINUTE, 2), (timedelta(), 2), (MINUTE, 0), (HOUR, 0), (HOUR + MINUTE, 2)]
+)
 def test_only_what_is_heard_after_the_last_count_ends_a_silence(heard: timedelta, left: int) -> None:
+    """And not what a clock that was once ahead wrote down."""
     stored = Silence(subject="cycle:c", nonresponses=2, since=NOW - MINUTE, counted=NOW)
 
-    known = silence.since_heard(stored, NOW + heard)
+    known = silence.since_heard(stored, NOW + heard, NOW + HOUR)
 
     assert known is not None
     assert known.nonresponses == left
 
 
 def test_nothing_was_heard_of_what_was_never_counted() -> None:
-    assert silence.since_heard(None, NOW) is None
+    stored = Silence(subject="cycle:c", nonresponses=2, since=NOW - MINUTE, counted=NOW)
+
+    assert silence.since_heard(None, NOW, NOW) is None
+    assert silence.since_heard(stored, None, NOW) == stored
 
 
 def is_silent(
@@ -147,7 +170,9 @@ def is_silent(
     busy: bool = False,
     last_sent: datetime | None = None,
 ) -> bool:
-    return silence.cycle_is_silent(cycle, claimed=claimed, busy=busy, last_sent=last_sent, now=NOW + later, after=AFTER)
+    return silence.cycle_is_silent(
+        cycle, cycle, claimed=claimed, busy=busy, last_sent=last_sent, now=NOW + later, after=AFTER
+    )
 
 
 def test_a_draining_cycle_is_silent_when_nothing_was_heard_for_long_enough() -> None:

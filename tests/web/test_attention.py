@@ -1,5 +1,6 @@
 """Attention: each thing that needs a person with what to do, for as long as it does."""
 
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -7,15 +8,17 @@ from tests.adapters.contracts.samples import (
     CYCLE,
     LEASE,
     NOW,
+    SECOND,
     TOPIC,
     VERDICT,
+    a_cycle,
     a_failure,
     a_run,
     claimed,
 )
 from tests.web.pages import OWN, World
 
-from wikikeeper.models import Alert, Escalation, FailureKind, ResultState, Run, Silence
+from wikikeeper.models import Alert, CycleState, Escalation, FailureKind, ResultState, Run, Silence
 from wikikeeper.web.attention import MOST_INJECTIONS
 
 
@@ -139,6 +142,79 @@ def test_a_silent_note_needs_somebody_until_it_is_written(web: World) -> None:
 
     web.store.heard(silence.subject)
     assert "Nothing needs you" in web.get("/attention").text
+
+
+def given_up_note(web: World, **changes: object) -> Silence:
+    values: dict[str, Any] = {"nonresponses": 3, "since": NOW, "counted": NOW, "cooldown_until": NOW + LEASE}
+    silence = Silence(subject=f"note:{TOPIC}", **(values | changes))
+    web.store.count_silence(silence, instead_of=web.store.silence(silence.subject))
+    return silence
+
+
+def test_a_note_that_was_given_up_is_brought_back_by_its_button(web: World) -> None:
+    given_up_note(web)
+    web.store.escalate(an_escalation(f"note:{TOPIC}"))
+    back = f"/topics/{TOPIC}/note/retry"
+    assert back in [attributes["action"] for tag, attributes in web.get("/attention").tags if tag == "form"]
+
+    assert web.post(back) == "/attention"
+
+    silence = web.store.silence(f"note:{TOPIC}")
+    assert silence is not None
+    assert (silence.nonresponses, silence.cooldown_until) == (0, None), "the next sweep finds it as any other"
+    assert "Nothing needs you" in web.get("/attention").text
+    assert web.client.post(back, headers=OWN).status_code == 409
+    assert web.client.post("/topics/nobody/note/retry", headers=OWN).status_code == 409
+
+
+def test_a_note_that_is_silent_anew_needs_nobody_until_it_is_given_up_anew(web: World) -> None:
+    web.store.escalate(an_escalation(f"note:{TOPIC}"))
+    given_up_note(web, nonresponses=1, since=NOW + LEASE, counted=NOW + LEASE)
+
+    assert "Nothing needs you" in web.get("/attention").text
+    assert web.store.escalate(an_escalation(f"note:{TOPIC}", id="again", raised=NOW + 2 * LEASE))
+    assert "given up 2026-03-01 12:10:00 UTC" in web.get("/attention").text
+
+
+PUSHED = "hook-pushed-1"
+
+
+@pytest.mark.parametrize(
+    ("started", "state", "stands"),
+    [
+        (NOW + LEASE, CycleState.DONE, False),
+        (NOW + LEASE, CycleState.SKIPPED, True),
+        (NOW + LEASE, CycleState.DRAINING, True),
+        (NOW - SECOND, CycleState.DONE, True),  # what the silent one still had on its way was not its own to judge
+    ],
+)
+def test_a_silent_cycle_is_settled_by_a_later_one_that_is_done_though_it_asked_no_source(
+    web: World, started: datetime, state: CycleState, stands: bool
+) -> None:
+    web.store.escalate(an_escalation("cycle:one"))
+    later = a_cycle(id="later", tick=PUSHED, started=started, state=state, lease_until=None)
+    web.store.start_cycle(later)
+    # Of another topic, and newer than all: it says nothing of this one.
+    web.store.start_cycle(a_cycle(id="other", topic="heron", started=NOW + 2 * LEASE, state=CycleState.DONE))
+
+    assert ("cycle:one" in web.get("/attention").text) is stands
+
+
+def test_a_page_that_was_given_up_again_stands_there_once(web: World) -> None:
+    given_up(web)
+    web.store.escalate(an_escalation("result:r0001"))
+    web.store.escalate(an_escalation("result:r0001", id="again", raised=NOW + LEASE, detail="the second time"))
+
+    shown = web.get("/attention").text
+    assert shown.count("Silent work") == 1
+    assert "the second time" in shown
+
+
+def test_an_older_record_stands_where_the_newest_of_the_same_work_is_settled(web: World) -> None:
+    web.store.escalate(an_escalation("note:nobody", delivered=None, detail="never told"))
+    web.store.escalate(an_escalation("note:nobody", id="again", raised=NOW + LEASE))
+
+    assert "never told" in web.get("/attention").text
 
 
 def test_the_escalations_of_work_that_is_gone_need_nobody(web: World) -> None:

@@ -15,8 +15,9 @@ from tests.workflows.world import World
 
 from wikikeeper.adapters.slack.messenger import SlackMessenger
 from wikikeeper.errors import NotDelivered, Unusable
-from wikikeeper.models import Escalation
+from wikikeeper.models import Escalation, JudgeResult, StartCycle
 from wikikeeper.policy.silence import message
+from wikikeeper.workflows.schedule_cycle import schedule_cycle
 
 MINUTE = timedelta(minutes=1)
 
@@ -220,3 +221,51 @@ def test_slack_gets_it_after_an_outage_and_a_webhook_that_was_switched_off(world
     causes = [each["cause"] for each in world.reporter.of("escalation_not_delivered")]
     assert causes == ["http_503", "unusable"]
     assert "canary" not in str(world.reporter.events)
+
+
+def test_a_fault_in_telling_takes_nothing_with_it_that_was_taken_back(world: World, postman: Postman) -> None:
+    """It is counted by then: were it not sent, a page whose one worker died would be given up untried."""
+    given_up(world, "a")
+    world.app.store.escalate(Escalation(id="x:1", subject="x", topic="postgres", detail="d", raised=world.clock.now()))
+    world.pages(b="Page b.")
+    sends = schedule_cycle(StartCycle(topic="postgres", tick="last"), world.app)
+    work_and_die(world, sends)
+    world.clock.advance(LEASE)
+    postman.script = [RuntimeError("a fault of ours, which may quote a page")]
+
+    [again] = sweep(world)
+
+    assert isinstance(again.command, JudgeResult)
+    assert again.command.result == world.result("b").id
+    assert world.reporter.of("escalation_not_delivered")[-1] == {
+        "escalation": "x:1",
+        "cause": "internal:RuntimeError",
+        "detail": "",
+    }
+    world.clock.advance(MINUTE)
+    sweep(world)
+    assert undelivered(world) == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "cause", "detail"),
+    [
+        (NotDelivered("http_503", detail="it is down"), "http_503", "it is down"),
+        (Unusable("slack.webhook_url: make a new one"), "unusable", "slack.webhook_url: make a new one"),
+    ],
+)
+def test_what_kept_a_message_from_its_reader_is_said(
+    world: World, postman: Postman, fault: Exception, cause: str, detail: str
+) -> None:
+    postman.script = [fault]
+
+    given_up(world, "a")
+
+    [escalation] = escalations(world)
+    said = {"escalation": escalation.id, "cause": cause, "detail": detail}
+    assert world.reporter.of("escalation_not_delivered") == [said]
+    alerts = [{"subject": "messenger", "cause": cause, "detail": detail}] * isinstance(fault, Unusable)
+    assert world.reporter.of("alert") == alerts
+    assert [(alert.subject, alert.cause, alert.detail) for alert in world.app.store.alerts()] == [
+        tuple(each.values()) for each in alerts
+    ]

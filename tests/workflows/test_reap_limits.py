@@ -272,7 +272,7 @@ def test_a_model_that_was_seen_to_load_explains_a_silence_for_as_long_as_loading
     assert [sighting.condition for sighting in world.app.store.model_history()] == ["loading", "healthy"]
 
     assert sweep(world) == []
-    assert look(world.app) != []
+    assert look(world.app) == []
     world.clock.advance(world.app.rules.wake_timeout)
     assert len(sweep(world)) == 1
 

@@ -16,6 +16,7 @@ from wikikeeper.models import (
     ModelSighting,
     Origin,
     Result,
+    ResultState,
     Silence,
     StartCycle,
 )
@@ -106,6 +107,21 @@ def test_a_claim_is_given_up_at_the_limit(world: World) -> None:
         action = Action.RECOVER if number < 3 else Action.GIVE_UP
         assert seen(world) == [(f"result:{world.result('a').id}", "postgres", action, number, False)]
         sends = sweep(world)
+
+
+def test_a_claim_whose_answer_is_recorded_is_shown_as_what_the_sweep_does(world: World) -> None:
+    """It died between the run and the verdict, at the limit: the next claim has its verdict without a call."""
+    sends = started(world, a="One.")
+    for _ in range(3):
+        work_and_die(world, sends)
+        world.clock.advance(LEASE)
+        sends = sweep(world)
+    work_and_die(world, sends, at="finish")
+    world.clock.advance(LEASE)
+
+    assert seen(world) == [(f"result:{world.result('a').id}", "postgres", Action.RECOVER, 3, False)]
+    world.run(*sweep(world))
+    assert world.result("a").state is ResultState.KEPT
 
 
 # -- cycles that drain

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -22,12 +22,23 @@ from wikikeeper.cli.report import Report
 from wikikeeper.cli.summary import CycleSummary, RunReporter
 from wikikeeper.dispatch import dispatch
 from wikikeeper.errors import AnotherRun, Unusable
-from wikikeeper.models import UNFINISHED_CYCLES, Command, Cycle, ReapStale, Send, StartCycle, Topic, TopicFault
+from wikikeeper.models import (
+    UNFINISHED_CYCLES,
+    Command,
+    Cycle,
+    ReapStale,
+    Send,
+    StartCycle,
+    Topic,
+    TopicFault,
+    WriteNote,
+)
 from wikikeeper.parts import ModelServer
 from wikikeeper.policy import schedule
 from wikikeeper.policy.identity import cycle_id, manual_tick
+from wikikeeper.ports import RunStore
 from wikikeeper.settings import Settings, load
-from wikikeeper.workflows import schedule_cycle
+from wikikeeper.workflows import given_up, schedule_cycle
 from wikikeeper.workflows.context import App, read_topics
 from wikikeeper.workflows.reap_stale import closes, reap_stale
 
@@ -53,7 +64,7 @@ def run(
     """Run a cycle of every topic now: search, judge what is new, write the notes."""
     root = wiki_root(wiki)
     settings = load(root)
-    if due and _nothing_to_do(root, topic or []):
+    if due and _nothing_to_do(root, settings, topic or []):
         return Report(due=True).say(as_json=as_json)
     try:
         with opened(context, root, settings) as (app, reporter, _):
@@ -95,16 +106,37 @@ def opened(context: typer.Context, root: Path, settings: Settings) -> Iterator[t
         yield app, reporter, server
 
 
-def _nothing_to_do(root: Path, only: Sequence[str]) -> bool:
+def _nothing_to_do(root: Path, settings: Settings, only: Sequence[str]) -> bool:
     """No tick has come, nothing is left of an earlier run, no topic has a fault: no model need be started for that."""
     topics, faults = read_topics(FolderWiki(root))
     _choose([topic.slug for topic in topics], only, faults)  # a typing error shows at once, not when a tick comes
     with open_store(root) as store:
-        left = any(store.cycles(states=UNFINISHED_CYCLES)) or any(
-            result.cycle is not None for result in store.results(states=schedule_cycle.UNFINISHED)
+        return not (
+            faults
+            or anything_left(store, topics, settings)
+            or schedule_cycle.due_starts(topics, store, datetime.now(UTC))
         )
-        unnoted = any(next(iter(store.unnoted(topic.slug)), None) for topic in topics)
-        return not (faults or left or unnoted or schedule_cycle.due_starts(topics, store, datetime.now(UTC)))
+
+
+def anything_left(store: RunStore, topics: Sequence[Topic], settings: Settings) -> bool:
+    """Something is on its way, not noted, or given up without its record. What is left to a person is not among it."""
+    return (
+        any(result.cycle is not None for result in store.results(states=schedule_cycle.UNFINISHED))
+        or any(store.cycles(states=UNFINISHED_CYCLES))
+        or any(unwritten_notes(store, topics, settings, left=False))
+        or any(given_up.untold(store))
+    )
+
+
+def unwritten_notes(store: RunStore, topics: Sequence[Topic], settings: Settings, *, left: bool) -> Iterator[str]:
+    return given_up.unwritten(
+        [topic.slug for topic in topics],
+        store,
+        left=left,
+        limit=settings.reaper.limit,
+        cooldown=timedelta(seconds=settings.reaper.cooldown),
+        now=datetime.now(UTC),
+    )
 
 
 def workers(settings: Settings) -> int:
@@ -141,7 +173,7 @@ def run_cycles(
     taken_back = [cycle.id for cycle in app.store.cycles(states=schedule_cycle.DRAINING)]
     with _progress(reporter, hidden=as_json):
         host.run(reap_stale(ReapStale(alone=True), app))
-        host.run(starts)
+        host.run([*starts, *_notes_left(app, chosen)] if start and not due else starts)
         host.run(reap_stale(ReapStale(alone=True), app))
         host.run(closes(app))
     report = Report(
@@ -170,6 +202,13 @@ def _starts(app: App, slugs: Sequence[str], *, due: bool) -> list[Send]:
         return [s for s in schedule_cycle.due(app) if isinstance(s.command, StartCycle) and s.command.topic in slugs]
     tick = manual_tick(app.clock.now())
     return [Send(command=StartCycle(topic=slug, tick=tick)) for slug in slugs]
+
+
+def _notes_left(app: App, slugs: Sequence[str]) -> list[Send]:
+    """For a person who asks: their notes were given up, and no sweep writes them."""
+    rules, now = app.rules, app.clock.now()
+    left = given_up.unwritten(slugs, app.store, left=True, limit=rules.recovery_limit, cooldown=rules.cooldown, now=now)
+    return [Send(command=WriteNote(topic=slug)) for slug in left]
 
 
 def _may_hurry(command: Command) -> bool:

@@ -8,19 +8,20 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
+from wikikeeper.adapters.local.folder_wiki import FolderWiki
 from wikikeeper.adapters.local.private_folder import PRIVATE_FOLDER
 from wikikeeper.adapters.local.run_lock import run_lock
 from wikikeeper.app import open_app, open_store
 from wikikeeper.cli.common import ATTENTION, OK, JsonOption, WikiOption, err, out, print_json, wiki_root
-from wikikeeper.cli.cycles import opened, run_cycles, workers
+from wikikeeper.cli.cycles import anything_left, opened, run_cycles, workers
 from wikikeeper.cli.report import Report
 from wikikeeper.cli.summary import RunReporter
 from wikikeeper.errors import AnotherRun
-from wikikeeper.models import UNFINISHED_CYCLES, Action, Stage
+from wikikeeper.models import Action, Stage
 from wikikeeper.parts import ModelServer
 from wikikeeper.policy import silence as policy
 from wikikeeper.settings import Settings, load
-from wikikeeper.workflows.context import App
+from wikikeeper.workflows.context import App, read_topics
 from wikikeeper.workflows.schedule_cycle import UNFINISHED
 from wikikeeper.workflows.silences import Silent, look
 
@@ -45,7 +46,7 @@ def reap(
     settings = load(root)
     if dry_run:
         return _dry_run(root, settings, as_json=as_json)
-    if _nothing_left(root):
+    if _nothing_left(root, settings):
         return Report(due=False, started=False).say(as_json=as_json)
     with opened(context, root, settings) as (app, reporter, _):
         return run_cycles(app, reporter, [], workers=workers(settings), due=False, as_json=as_json, start=False)
@@ -59,6 +60,7 @@ def _dry_run(root: Path, settings: Settings, *, as_json: bool) -> int:
         except AnotherRun as error:
             silent, another = look(app), str(error)
         stages = _stages(app)
+    silent = [each for each in silent if not each.only_seen]
     if as_json:
         _print_json(silent, stages)
     else:
@@ -74,15 +76,11 @@ def _dry_run(root: Path, settings: Settings, *, as_json: bool) -> int:
     return ATTENTION if any(each.action is not Action.RECOVER and each.ended is None for each in silent) else OK
 
 
-def _nothing_left(root: Path) -> bool:
+def _nothing_left(root: Path, settings: Settings) -> bool:
     """Nothing is on its way, not noted or not told: no model need be started for that."""
+    topics, _ = read_topics(FolderWiki(root))
     with open_store(root) as store:
-        return not (
-            any(result.cycle is not None for result in store.results(states=UNFINISHED))
-            or any(store.cycles(states=UNFINISHED_CYCLES))
-            or any(next(iter(store.unnoted(topic.slug)), None) for topic in store.topics())
-            or any(store.escalations(undelivered=True))
-        )
+        return not (anything_left(store, topics, settings) or any(store.escalations(undelivered=True)))
 
 
 def _stages(app: App) -> Counter[Stage]:

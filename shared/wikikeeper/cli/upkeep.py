@@ -1,8 +1,8 @@
-"""`retry` and `doctor`: bringing parked work back, and saying what is wrong with the set-up and how to mend it."""
+"""`retry` and `doctor`: bringing back what was set aside, and saying what is wrong with the set-up and how to mend it."""
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,18 +12,26 @@ from rich.markup import escape
 
 from wikikeeper.adapters.local.folder_wiki import FolderWiki
 from wikikeeper.adapters.local.private_folder import PRIVATE_FOLDER
-from wikikeeper.app import open_store
-from wikikeeper.cli.common import ATTENTION, OK, JsonOption, WikiOption, check_topic, out, print_json, wiki_root
+from wikikeeper.app import open_app, open_store
+from wikikeeper.cli.common import ATTENTION, OK, JsonOption, WikiOption, check_topic, err, out, print_json, wiki_root
+from wikikeeper.cli.cycles import unwritten_notes
+from wikikeeper.cli.reaping import NOBODY
+from wikikeeper.cli.summary import RunReporter
 from wikikeeper.errors import SearchFailed, Unusable
-from wikikeeper.models import ResultState, Topic, Value
+from wikikeeper.models import ResultState, Topic, Value, WriteNote
 from wikikeeper.parts import ModelServer, decider, searxng
 from wikikeeper.policy.redaction import redact
+from wikikeeper.ports import RunStore
 from wikikeeper.settings import CONFIG_FILE, Settings, load
 from wikikeeper.workflows.context import read_topics
+from wikikeeper.workflows.given_up import standing
+from wikikeeper.workflows.write_note import write_note
 
 PARKED = frozenset({ResultState.PARKED})
 SIGHTINGS, ESCALATIONS = 5, 5
 """The newest of each that doctor shows; the rest is on the Runs page."""
+NOTE = "note:"
+"""Begins the id of a note that was given up: the subject of its escalation."""
 
 
 def register(app: typer.Typer) -> None:
@@ -32,32 +40,62 @@ def register(app: typer.Typer) -> None:
 
 
 def retry(
-    results: Annotated[list[str] | None, typer.Argument(help="Ids of parked results; none lists them.")] = None,
+    results: Annotated[
+        list[str] | None, typer.Argument(help="Ids of parked results and of notes that were given up; none lists them.")
+    ] = None,
     wiki: WikiOption = None,
-    topic: Annotated[str | None, typer.Option("--topic", "-t", help="All parked results of this topic.")] = None,
+    topic: Annotated[
+        str | None, typer.Option("--topic", "-t", help="All parked results of this topic, and its note.")
+    ] = None,
 ) -> int:
-    """Bring parked results back: they wait for the next cycle, their history is kept."""
+    """Bring back parked results, which wait for the next cycle then, and notes that were given up: they are written now."""
     root = wiki_root(wiki)
+    settings = load(root)
     with open_store(root) as store:
         check_topic(topic, root, store)
+        left = list(unwritten_notes(store, read_topics(FolderWiki(root))[0], settings, left=True))
         if not results and topic is None:
-            parked = list(store.results(states=PARKED))
-            for result in parked:
-                last = result.failures[-1] if result.failures else None
-                why = f"{last.cause}: {last.detail}" if last else ""
-                out.print(
-                    escape(f"{result.id}  {result.topic}  {result.title or redact(result.url)}  {why}"), soft_wrap=True
-                )
-            out.print(f"{len(parked)} parked" + (": 'wikikeeper retry ID' brings one back" if parked else ""))
-            return OK
-        chosen = list(results or [])
+            return _list_parked(store, left)
+        chosen = [each for each in results or [] if not each.startswith(NOTE)]
+        notes = [each.removeprefix(NOTE) for each in results or [] if each.startswith(NOTE)]
         if topic is not None:
             chosen += [result.id for result in store.results(topic=topic, states=PARKED)]
+            notes += [slug for slug in left if slug == topic]
         missed = [result for result in chosen if not store.retry(result)]
-    out.print(f"{len(chosen) - len(missed)} waiting again")
-    if missed:
-        raise Unusable(f"not parked: {', '.join(missed)}")
+    if chosen or not notes:
+        out.print(f"{len(chosen) - len(missed)} waiting again")
+    _write_notes([slug for slug in dict.fromkeys(notes) if slug in left], root, settings)
+    faults = [f"not parked: {', '.join(missed)}"] if missed else []
+    if strange := [f"{NOTE}{slug}" for slug in notes if slug not in left]:
+        faults.append(f"not given up: {', '.join(strange)}")
+    if faults:
+        raise Unusable("; ".join(faults))
     return OK
+
+
+def _list_parked(store: RunStore, notes: Sequence[str]) -> int:
+    parked = list(store.results(states=PARKED))
+    for result in parked:
+        last = result.failures[-1] if result.failures else None
+        why = f"{last.cause}: {last.detail}" if last else ""
+        out.print(escape(f"{result.id}  {result.topic}  {result.title or redact(result.url)}  {why}"), soft_wrap=True)
+    for slug in notes:
+        out.print(escape(f"{NOTE}{slug}  {slug}  pages are kept and its note was given up"), soft_wrap=True)
+    said = f"{len(parked)} parked" + (f", {len(notes)} notes given up" if notes else "")
+    out.print(said + (": 'wikikeeper retry ID' brings one back" if parked or notes else ""))
+    return OK
+
+
+def _write_notes(slugs: Sequence[str], root: Path, settings: Settings) -> None:
+    """Now, since it needs no model. What fails says why, and the note stays given up."""
+    if not slugs:
+        return
+    reporter = RunReporter(err)
+    with open_app(root, settings, ModelServer(NOBODY, settings.keeper_model), reporter) as app:
+        for slug in slugs:
+            write_note(WriteNote(topic=slug), app)
+            for note in reporter.topic(slug).notes:
+                out.print(f"note: [bold]{escape(note)}[/bold]", soft_wrap=True)
 
 
 State = Literal["ok", "note", "fault"]
@@ -179,7 +217,7 @@ def _alerts(root: Path) -> Iterator[Finding]:
                 cause = f" ({seen.cause})" if seen.cause else ""
                 said = f"{seen.condition}{cause} since {seen.since:%Y-%m-%d %H:%M} UTC"
                 yield Finding(part=f"model {seen.model}", state="ok", said=said)
-            for escalation in islice(store.escalations(), ESCALATIONS):
+            for escalation in islice(standing(store), ESCALATIONS):
                 said = f"given up at {escalation.raised:%Y-%m-%d %H:%M} UTC: {escalation.detail}"
                 yield Finding(part=escalation.subject, state="note", said=said)
             parked = sum(1 for _ in store.results(states=PARKED))

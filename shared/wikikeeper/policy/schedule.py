@@ -12,7 +12,7 @@ job runs in every hour, because `*/30 2 * * *` would otherwise be lost in the ga
 
 import difflib
 import zoneinfo
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from itertools import islice, takewhile
@@ -32,6 +32,9 @@ ANY_DAY = datetime(2024, 1, 1, tzinfo=UTC)
 """Where the search for a first tick starts when only the schedule is checked, not the time: makes it a pure question."""
 OTHER_NAMES = frozenset({"localtime", "posixrules", "Factory"})
 """Files in some zone databases that mean another place on another machine, or none."""
+
+
+DAY = timedelta(days=1)
 
 
 class Due(NamedTuple):
@@ -104,6 +107,15 @@ def ticks_due(cron: str, zone: str, since: datetime, now: datetime) -> Due:
         return Due(None, 0)
     before = takewhile(lambda tick: tick < latest, occurrences(cron, zone, since))
     return Due(latest, sum(1 for _ in islice(before, MOST_COUNTED)))
+
+
+def last_check(stored: datetime, begun: Iterable[datetime], now: datetime) -> datetime:
+    """The last check, or what stands for it where a clock that was once ahead wrote it down: when the newest cycle began
+    that is of no such clock, of at most a day ago. `begun`: when cycles of the topic began, newest first.
+    """
+    if stored <= now:
+        return stored
+    return max(next((moment for moment in begun if moment <= now), now - DAY), now - DAY)
 
 
 def tick_id(tick: datetime) -> str:

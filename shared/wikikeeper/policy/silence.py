@@ -18,6 +18,7 @@
 So one silence gets at most `limit` recoveries, each a call at most.
 """
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from wikikeeper.models import (
@@ -26,6 +27,7 @@ from wikikeeper.models import (
     Cycle,
     CycleState,
     Escalation,
+    FailureKind,
     ModelState,
     Result,
     ResultState,
@@ -37,6 +39,8 @@ from wikikeeper.policy import hooks, schedule
 from wikikeeper.policy.identity import MANUAL
 
 WORKER_SILENT = "its worker went silent"
+SILENT = "silent: "
+"""How the reason begins of a draining cycle that was given up."""
 
 CONDITIONS = {
     "loading": Condition.LOADING,
@@ -82,16 +86,23 @@ def gap(nonresponses: int, lease: timedelta) -> timedelta:
 
 
 def counted(silence: Silence | None, subject: str, now: datetime) -> Silence:
-    """The record with one more non-response."""
+    """The record with one more non-response. The first of a silence leaves the cooldown of an earlier one behind."""
     if silence is None or silence.nonresponses == 0:
-        cooldown = None if silence is None else silence.cooldown_until
-        return Silence(subject=subject, nonresponses=1, since=now, counted=now, cooldown_until=cooldown)
+        return Silence(subject=subject, nonresponses=1, since=now, counted=now)
     return silence.model_copy(update={"nonresponses": silence.nonresponses + 1, "counted": now})
 
 
-def since_heard(silence: Silence | None, heard: datetime) -> Silence | None:
+def cools_until(silence: Silence | None, now: datetime, cooldown: timedelta) -> datetime | None:
+    """The end of its cooldown. None where it has none, or one that only a clock that was once ahead can have given it."""
+    if silence is None or silence.cooldown_until is None or silence.cooldown_until > now + cooldown:
+        return None
+    return silence.cooldown_until
+
+
+def since_heard(silence: Silence | None, heard: datetime | None, now: datetime) -> Silence | None:
     """The record as it stands after activity at `heard`: what was heard later than the last count, ends the silence."""
-    if silence is None or heard <= silence.counted:
+    # What a clock that was once ahead wrote down, says nothing.
+    if silence is None or heard is None or not silence.counted < heard <= now:
         return silence
     return silence.model_copy(update={"nonresponses": 0})
 
@@ -143,10 +154,35 @@ def waits_for(cycle: Cycle, other: Cycle) -> bool:
     return other.topic == cycle.topic and (other.started, other.id) < (cycle.started, cycle.id)
 
 
+def first_of(cycle: Cycle, earlier: Iterable[Cycle]) -> Cycle:
+    """The cycle that a silence began with: this one, or the first of those before it whose results nobody worked on either
+    until the next took them along. Ticks that come faster than a silence is told by would else begin it anew each time.
+
+    `earlier`: the cycles of its topic that began before, newest first.
+    """
+    first = cycle
+    for each in earlier:
+        if first.calls or first.fetched or each.calls or each.fetched:
+            break
+        given_up = each.state is CycleState.STOPPED and (each.reason or "").startswith(SILENT)
+        if given_up or (each.ended is not None and each.ended >= first.started):
+            first = each
+        elif each.sent:
+            break
+    return first
+
+
 def cycle_is_silent(
-    cycle: Cycle, *, claimed: bool, busy: bool, last_sent: datetime | None, now: datetime, after: timedelta
+    cycle: Cycle,
+    first: Cycle,
+    *,
+    claimed: bool,
+    busy: bool,
+    last_sent: datetime | None,
+    now: datetime,
+    after: timedelta,
 ) -> bool:
-    """Whether the commands of a draining cycle were lost.
+    """Whether the commands of a draining cycle were lost. `first`: with which that began.
 
     `claimed`: some of its results are; if they went silent, that is settled first. `busy`: anything is worked on, of
     whichever cycle. Queues are long when much is due at once, and then a cycle may just not have had its turn; in a
@@ -155,7 +191,7 @@ def cycle_is_silent(
     if cycle.state is not CycleState.DRAINING or claimed or busy:
         return False
     # What a clock that was once ahead wrote down, says nothing.
-    heard = [moment for moment in (cycle.started, cycle.active, last_sent) if moment is not None and moment <= now]
+    heard = [moment for moment in (first.started, first.active, last_sent) if moment is not None and moment <= now]
     return all(now - moment >= after for moment in heard)
 
 
@@ -172,6 +208,17 @@ def note_is_silent(
     patience = after if busy else soon
     heard = due if last_sent is None else max(due, last_sent)
     return now - heard >= patience
+
+
+def was_given_up(result: Result) -> bool:
+    """Whether it is parked for its silence: only a person brings it back."""
+    silent = bool(result.failures) and result.failures[-1].kind is FailureKind.SILENT
+    return silent and result.state is ResultState.PARKED
+
+
+def escalation_of(result: Result) -> str:
+    """The id of the escalation that belongs to its being given up."""
+    return f"result:{result.id}:{result.fence}"
 
 
 def message(escalation: Escalation) -> str:

@@ -6,7 +6,7 @@ from itertools import islice
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import RedirectResponse
 
-from wikikeeper.models import Escalation, FailureKind, Result, ResultState, StoredPage
+from wikikeeper.models import FailureKind, ResultState, StoredPage
 from wikikeeper.policy.notes import entries
 from wikikeeper.policy.run_filter import Ended, RunFilter
 from wikikeeper.policy.verification import FAULTS, Check, Standing, check_entry
@@ -15,9 +15,8 @@ from wikikeeper.web.render import Html, page
 from wikikeeper.web.runs import MOST_READ, Shown, shown
 from wikikeeper.web.site import Site
 from wikikeeper.workflows.context import read_topics
+from wikikeeper.workflows.given_up import bring_back_note, standing
 
-MOST_ESCALATIONS = 50
-"""Newest that are looked at: more than a person reads, and a year brings few."""
 MOST_PARKED = 100
 MOST_INJECTIONS = 20
 NEWEST_INJECTIONS = 200
@@ -45,7 +44,7 @@ def router(site: Site) -> APIRouter:
             "attention.html",
             alerts=list(site.store.alerts()),
             faults=faults,
-            escalations=[one for one in islice(site.store.escalations(), MOST_ESCALATIONS) if _stands(site, one)],
+            escalations=list(standing(site.store)),
             parked=parked[:MOST_PARKED],
             more_parked=len(parked) > MOST_PARKED,
             injections=_injections(site),
@@ -69,30 +68,19 @@ def router(site: Site) -> APIRouter:
         site.reporter.event("retried", result=result)
         return "/attention#parked"
 
-    return routes
-
-
-def _stands(site: Site, escalation: Escalation) -> bool:
-    """Whether a person still has to do something: it was not told everywhere, or what went silent did not go on since."""
-    if escalation.delivered is None:
-        return True
-    kind, _, subject = escalation.subject.partition(":")
-    match kind:
-        case "result":
-            result = site.store.result(subject)
-            return result is not None and _was_given_up(result)
-        case "note":
-            silence = site.store.silence(escalation.subject)
-            return silence is not None and silence.nonresponses > 0
-        case _:  # the topic's next cycle takes along what the silent one left
-            last_run = site.store.topic(escalation.topic).last_run
-            return last_run is None or last_run <= escalation.raised
-
-
-def _was_given_up(result: Result) -> bool:
-    return (
-        result.state is ResultState.PARKED and bool(result.failures) and result.failures[-1].kind is FailureKind.SILENT
+    @routes.post(
+        "/topics/{topic}/note/retry",
+        status_code=303,
+        response_class=RedirectResponse,
+        summary="Bring back a note that was given up: the reaper's next sweeps try it again",
     )
+    def retry_note(topic: str) -> str:
+        if not bring_back_note(topic, site.store):
+            raise HTTPException(409, "It is not given up: it was written, or somebody brought it back.")
+        site.reporter.event("note_retried", topic=topic)
+        return "/attention"
+
+    return routes
 
 
 def _injections(site: Site) -> list[Shown]:

@@ -58,6 +58,7 @@ from wikikeeper.policy.runs import triage_run
 from wikikeeper.ports import Judged
 from wikikeeper.workflows import permits
 from wikikeeper.workflows.context import App
+from wikikeeper.workflows.given_up import note_comes_back
 from wikikeeper.workflows.page_text import PageText, half, read
 from wikikeeper.workflows.permits import OVER, GateFailed, HeldPermit
 from wikikeeper.workflows.reap_stale import record_lost_call
@@ -351,7 +352,7 @@ class _Judging:
         )
         if not verdict.kept or not self.app.store.set_note_due(self.result.topic, now):
             return []
-        self.app.store.heard(f"note:{self.result.topic}")
+        note_comes_back(self.result.topic, self.app.store, now)
         return [Send(command=WriteNote(topic=self.result.topic), after=self.app.rules.note_delay)]
 
     def _superseded(self, started: datetime | None) -> None:

@@ -34,7 +34,6 @@ from wikikeeper.models import (
     Action,
     Alert,
     CloseCycle,
-    Condition,
     Cycle,
     CycleState,
     Escalation,
@@ -54,7 +53,7 @@ from wikikeeper.policy.identity import run_id
 from wikikeeper.policy.runs import triage_run
 from wikikeeper.workflows.context import App
 from wikikeeper.workflows.schedule_cycle import DRAINING
-from wikikeeper.workflows.silences import PARKED, SEARCHING, WAITING, Silent, look
+from wikikeeper.workflows.silences import PARKED, SEARCHING, WAITING, Silent, first_of, is_answered, look
 
 LONGEST_DELAY = timedelta(minutes=15)
 """Of a command, in every host: what SQS takes."""
@@ -67,6 +66,7 @@ def reap_stale(command: ReapStale, app: App) -> list[Send]:
     app.store.purge(app.clock.now())
     if command.alone:
         app.gate.free_all()
+    _make_up_for_a_reaper_that_died(app)
     sends: list[Send] = []
     for silent in look(app, alone=command.alone):
         sends += _act(silent, app)
@@ -76,7 +76,6 @@ def reap_stale(command: ReapStale, app: App) -> list[Send]:
     sends = _apart(sends, app)
     # A command that was sent just now keeps its cycle from closing: the next sweep closes it.
     sends += closes(app)
-    _make_up_for_a_reaper_that_died(app)
     _deliver(app)
     return sends
 
@@ -108,8 +107,7 @@ def _claim(silent: Silent, result: Result, app: App) -> list[Send]:
     called = app.store.call_begun(result)
     cycle = app.store.cycle(result.cycle) if result.cycle else None
     live = cycle is not None and cycle.state in RUNNING_CYCLES
-    # An answer that is recorded is an outcome: the next claim has its verdict from it, without a call.
-    if silent.action is Action.GIVE_UP and not _answered(result, called, app):
+    if silent.action is Action.GIVE_UP and not is_answered(result, called, app):  # it may have come since the look
         given_up = Failure(
             at=now,
             cycle=result.cycle or "",
@@ -129,11 +127,6 @@ def _claim(silent: Silent, result: Result, app: App) -> list[Send]:
     if not live or cycle is None:
         return []
     return [Send(command=JudgeResult(topic=result.topic, result=result.id, cycle=cycle.id))]
-
-
-def _answered(result: Result, called: datetime | None, app: App) -> bool:
-    run = None if called is None else app.store.run(run_id(result.id, result.fence), called)
-    return run is not None and run.outcome == "answered"
 
 
 def _as_seen(cycle: Cycle, app: App) -> bool:
@@ -172,20 +165,22 @@ def _search(silent: Silent, cycle: Cycle, app: App) -> list[Send]:
 
 
 def _cycle(silent: Silent, cycle: Cycle, app: App) -> list[Send]:
-    if _model_explains_it(app):
-        return []
-    known = policy.since_heard(silent.stored, cycle.active or cycle.started)
+    now, first = app.clock.now(), silent.first or cycle
+    known = policy.since_heard(silent.stored, first.active or first.started, now)
     if silent.action is Action.GIVE_UP:
         if not _as_seen(cycle, app):
             return []
         # The record first: once the cycle is stopped, no sweep looks at it again.
-        _escalate(silent, cycle.started.isoformat(), app)
-        if app.store.end_cycle(
-            cycle.id, CycleState.STOPPED, app.clock.now(), reason=f"silent: {silent.said}", only_from=DRAINING
-        ):
+        _escalate(silent, first.started.isoformat(), app)
+        reason = policy.SILENT + silent.said
+        if app.store.end_cycle(cycle.id, CycleState.STOPPED, now, reason=reason, only_from=DRAINING):
             app.reporter.event("cycle_stopped", cycle=cycle.id, cause="silent")
+        if known is not None:  # for the cycles that take its results along, while nobody works on those either
+            app.store.count_silence(
+                known.model_copy(update={"cooldown_until": now + app.rules.cooldown}), instead_of=silent.stored
+            )
         return []
-    counted = policy.counted(known, silent.subject, app.clock.now())
+    counted = policy.counted(known, silent.subject, now)
     if not app.store.count_silence(counted, instead_of=silent.stored):
         return []
     app.reporter.event("cycle_recovered", topic=cycle.topic, cycle=cycle.id, nonresponses=counted.nonresponses)
@@ -194,14 +189,6 @@ def _cycle(silent: Silent, cycle: Cycle, app: App) -> list[Send]:
         for result in app.store.results(topic=cycle.topic, states=WAITING)
         if result.cycle == cycle.id
     ]
-
-
-def _model_explains_it(app: App) -> bool:
-    """A model that was seen to load or to be down a while ago: sending more would not help. Who judges looks at it."""
-    seen = next(iter(app.store.model_history(app.keeper.model)), None)
-    if seen is None or seen.condition is Condition.HEALTHY:
-        return False
-    return app.clock.now() - seen.since < app.rules.wake_timeout
 
 
 def _note(silent: Silent, app: App) -> list[Send]:
@@ -231,11 +218,15 @@ def _note_as_sent(sends: list[Send], app: App) -> None:
     """A claim that was sent again just now is on its way: its cycle is not silent for that as well."""
     now = app.clock.now()
     for identity in {send.command.cycle for send in sends if isinstance(send.command, JudgeResult)}:
-        cycle, subject = app.store.cycle(identity), f"cycle:{identity}"
-        stored = app.store.silence(subject)
-        if cycle is None or (stored is not None and stored.counted >= now):
+        cycle = app.store.cycle(identity)
+        if cycle is None:
             continue
-        known = policy.since_heard(stored, cycle.active or cycle.started)
+        first = first_of(cycle, app)
+        subject = f"cycle:{first.id}"
+        stored = app.store.silence(subject)
+        if stored is not None and stored.counted >= now:
+            continue
+        known = policy.since_heard(stored, first.active or first.started, now)
         sent = known or Silence(subject=subject, nonresponses=0, since=now, counted=now)
         app.store.count_silence(sent.model_copy(update={"counted": now}), instead_of=stored)
 
@@ -308,28 +299,21 @@ def _mending(silent: Silent) -> str:
     if silent.result is not None:
         return f"Look at the log of that time, then 'wikikeeper retry {silent.result.id}' tries it again"
     if silent.cycle is None:
-        return "Look whether the wiki can be written; the next page that is kept tries it again"
+        again = f"'wikikeeper retry note:{silent.topic}'"
+        return f"Look whether the wiki can be written; {again}, or the next page that is kept, tries it again"
     return "Look whether the workers run; the next tick takes its results along"
 
 
 def _make_up_for_a_reaper_that_died(app: App) -> None:
     for result in app.store.results(states=PARKED):
-        if _was_given_up(result) and app.store.escalation(_escalation_of(result)) is None:
+        if policy.was_given_up(result) and app.store.escalation(policy.escalation_of(result)) is None:
             _make_up(result.id, app)
-
-
-def _was_given_up(result: Result) -> bool:
-    return bool(result.failures) and result.failures[-1].kind is FailureKind.SILENT
-
-
-def _escalation_of(result: Result) -> str:
-    return f"result:{result.id}:{result.fence}"
 
 
 def _make_up(identity: str, app: App) -> None:
     """The run and the escalation of a result that was given up. The escalation last: it stands for both."""
     result = app.store.result(identity)
-    if result is None or not _was_given_up(result) or result.state is not ResultState.PARKED:
+    if result is None or not policy.was_given_up(result):
         return
     if result.call_fence is not None and result.call_started is not None:
         record_lost_call(result, result.call_fence, result.call_started, app)
@@ -347,7 +331,8 @@ def _make_up(identity: str, app: App) -> None:
 def _deliver(app: App) -> None:
     """Tell what was not told everywhere. Delivered at least once: it is marked only after it was told.
 
-    A messenger that cannot be reached is not asked again in this sweep: each try may take its whole deadline.
+    A messenger that cannot be reached is not asked again in this sweep: each try may take its whole deadline. Whatever
+    fails, what was taken back is still sent: it is counted already.
     """
     reachable = True
     for escalation in app.store.escalations(undelivered=True):
@@ -372,6 +357,9 @@ def _deliver(app: App) -> None:
             raised = Alert(subject=MESSENGER, cause="unusable", detail=str(error), raised=app.clock.now())
             if app.store.raise_alert(raised):
                 app.reporter.event("alert", subject=MESSENGER, cause=raised.cause, detail=raised.detail)
+        except Exception as error:  # noqa: BLE001 - a fault of ours as well: the next sweep tells, and says so again
+            reachable = False
+            _not_delivered(escalation, f"internal:{type(error).__name__}", "", app)
         else:
             app.store.escalation_delivered(escalation.id, app.clock.now())
             app.store.clear_alerts(MESSENGER)

@@ -94,7 +94,9 @@ def due_starts(topics: Iterable[Topic], store: RunStore, now: datetime) -> list[
         if state.last_check is None:
             store.checked(topic.slug, now, ran=False)
             continue
-        tick, missed = schedule.ticks_due(topic.cron, topic.zone, state.last_check, now)
+        begun = (cycle.started for cycle in store.cycles(topic=topic.slug))
+        last_check = schedule.last_check(state.last_check, begun, now)
+        tick, missed = schedule.ticks_due(topic.cron, topic.zone, last_check, now)
         if tick is not None:
             sends.append(Send(command=StartCycle(topic=topic.slug, tick=schedule.tick_id(tick), missed=missed)))
     return sends
@@ -141,10 +143,8 @@ def close(cycle: str, app: App) -> bool:
     if reason is None:
         app.reporter.event("cycle_done", topic=item.topic, cycle=cycle)
     else:
-        detail = "every call of a cycle failed: look at the runs and at the model server"
-        if item.calls == 0:
-            detail = "no page of a cycle could be asked about: look at the log, and at what its pages failed of"
-        alert(reason, detail, app, now, calls=True)
+        which, where = ("every call", "the runs") if item.calls else ("every page", "the log")
+        alert(reason, f"{which} of a cycle failed: look at {where} and at the model server", app, now, calls=True)
     return True
 
 
@@ -294,8 +294,9 @@ def _run(command: StartCycle, topic: Topic, app: App, now: datetime) -> list[Sen
     )
     if not app.store.drain_cycle(drained):
         return []  # our lease ran out and the tick was sent again; what we put is found by that run
-    if cycle.fence > hooks.first_fence(cycle.tick):
-        app.store.heard(f"cycle:{cycle.id}")  # its times alone would not say so to a clock that was once ahead
+    if cycle.fence > 1:
+        # Its times alone would not say so to a clock that was once ahead.
+        app.store.heard(f"cycle:{cycle.id}")
     if searches:
         app.store.checked(topic.slug, now, ran=True)
     for problem in problems:

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from wikikeeper.models import Action, Cycle, CycleState, Result, ResultState, Silence
+from wikikeeper.models import Action, Condition, Cycle, CycleState, Result, ResultState, Silence
 from wikikeeper.policy import silence as policy
+from wikikeeper.policy.identity import run_id
 from wikikeeper.workflows.context import App
 from wikikeeper.workflows.schedule_cycle import DRAINING, UNFINISHED
 
@@ -15,6 +16,10 @@ SEARCHING = frozenset({CycleState.OPEN, CycleState.EXPIRED})
 LONG = timedelta(days=1)
 """A cycle that drains for longer is worth a warning: every tick of a daily topic finds the one before. Nothing more is
 done about it while it is worked on."""
+
+
+SOONEST = timedelta(minutes=1)
+"""In which no note counts as silent, however short its delay: its command is on its way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,8 @@ class Silent:
     """What is silent, for a person."""
     result: Result | None = None
     cycle: Cycle | None = None
+    first: Cycle | None = None
+    """The cycle that its silence began with; of one that drains."""
     stored: Silence | None = None
     ended: str | None = None
     """Why it is given up without telling anybody."""
@@ -108,14 +115,23 @@ def _claims(results: Unfinished, app: App, *, alone: bool) -> Iterator[Silent]:
     for result in results.judging:
         if result.lease_until is None or (result.lease_until > now and not alone):
             continue
+        action = policy.action(result.nonresponses, app.rules.recovery_limit, now=now)
+        if action is Action.GIVE_UP and is_answered(result, app.store.call_begun(result), app):
+            action = Action.RECOVER
         yield Silent(
             subject=f"result:{result.id}",
             topic=result.topic,
-            action=policy.action(result.nonresponses, app.rules.recovery_limit, now=now),
+            action=action,
             nonresponses=result.nonresponses,
             said="whoever was judging this page was not heard of again",
             result=result,
         )
+
+
+def is_answered(result: Result, called: datetime | None, app: App) -> bool:
+    """An answer that is recorded is an outcome: the next claim has its verdict from it, without a call."""
+    run = None if called is None else app.store.run(run_id(result.id, result.fence), called)
+    return run is not None and run.outcome == "answered"
 
 
 def _draining_cycles(results: Unfinished, app: App, *, alone: bool) -> Iterator[Silent]:
@@ -131,26 +147,51 @@ def _draining_cycles(results: Unfinished, app: App, *, alone: bool) -> Iterator[
     for cycle in draining:
         if cycle.id not in results.waiting:
             continue
-        stored = app.store.silence(f"cycle:{cycle.id}")
-        known = policy.since_heard(stored, cycle.active or cycle.started)
-        if policy.cycle_is_silent(
+        first = first_of(cycle, app)
+        stored = app.store.silence(f"cycle:{first.id}")
+        known = policy.since_heard(stored, first.active or first.started, now)
+        silent = policy.cycle_is_silent(
             cycle,
+            first,
             claimed=cycle.id in claimed,
             busy=results.busy(now),
             last_sent=stored.counted if stored else None,
             now=now,
             after=app.rules.silence_after,
-        ):
+        )
+        if silent and not _model_explains_it(app):
             nonresponses = known.nonresponses if known else 0
             yield Silent(
-                subject=f"cycle:{cycle.id}",
+                subject=f"cycle:{first.id}",
                 topic=cycle.topic,
-                action=policy.action(nonresponses, app.rules.recovery_limit, now=now),
+                action=policy.action(
+                    nonresponses,
+                    app.rules.recovery_limit,
+                    now=now,
+                    cooldown_until=policy.cools_until(known, now, app.rules.cooldown),
+                ),
                 nonresponses=nonresponses,
                 said="results are on their way and nobody works on them",
                 cycle=cycle,
+                first=first,
                 stored=stored,
             )
+
+
+def _model_explains_it(app: App) -> bool:
+    """A model that was seen to load or to be down a while ago: sending more would not help. Who judges looks at it."""
+    seen = next(iter(app.store.model_history(app.keeper.model)), None)
+    if seen is None or seen.condition is Condition.HEALTHY:
+        return False
+    # One from a time to come is of a clock that was once ahead.
+    return timedelta() <= app.clock.now() - seen.since < app.rules.wake_timeout
+
+
+def first_of(cycle: Cycle, app: App) -> Cycle:
+    """The cycle with which the silence of this one began, were it silent."""
+    place = (cycle.started, cycle.id)
+    earlier = (each for each in app.store.cycles(topic=cycle.topic) if (each.started, each.id) < place)
+    return policy.first_of(cycle, earlier)
 
 
 def _notes(results: Unfinished, app: App, *, alone: bool) -> Iterator[Silent]:
@@ -159,9 +200,9 @@ def _notes(results: Unfinished, app: App, *, alone: bool) -> Iterator[Silent]:
         due, stored = app.store.topic(topic).note_due, app.store.silence(f"note:{topic}")
         if due is not None and due > now:
             due = None  # set by a clock that was once ahead
-        last_sent = stored.counted if stored is not None and stored.nonresponses else None
+        last_sent = stored.counted if stored is not None and stored.nonresponses and stored.counted <= now else None
         # Where one is alone, a command of somebody else is lost however young it is; its own was sent just now.
-        soon = app.rules.note_delay * 2
+        soon = max(app.rules.note_delay * 2, SOONEST)
         first = alone and (last_sent is None or now - last_sent >= soon)
         silent = first or policy.note_is_silent(
             due, busy=results.busy(now), now=now, soon=soon, after=app.rules.silence_after, last_sent=last_sent
@@ -176,7 +217,7 @@ def _notes(results: Unfinished, app: App, *, alone: bool) -> Iterator[Silent]:
                 nonresponses,
                 app.rules.recovery_limit,
                 now=now,
-                cooldown_until=stored.cooldown_until if stored else None,
+                cooldown_until=policy.cools_until(stored, now, app.rules.cooldown),
             ),
             nonresponses=nonresponses,
             said="pages are kept and its note is not written",
@@ -186,8 +227,5 @@ def _notes(results: Unfinished, app: App, *, alone: bool) -> Iterator[Silent]:
 
 
 def _unnoted(app: App) -> list[str]:
-    return [
-        state.slug
-        for state in app.store.topics()
-        if next(iter(app.store.unnoted(state.slug)), None) is not None and app.topic(state.slug) is not None
-    ]
+    """By their files: of a topic whose first page is kept, the store knows nothing before its note is due."""
+    return [topic.slug for topic in app.topics()[0] if next(iter(app.store.unnoted(topic.slug)), None) is not None]
