@@ -19,7 +19,7 @@ done about it while it is worked on."""
 
 
 SOONEST = timedelta(minutes=1)
-"""In which no note counts as silent, however short its delay: its command is on its way."""
+"""In which no note without a delay counts as silent: its command is on its way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ def _notes(results: Unfinished, app: App, *, alone: bool) -> Iterator[Silent]:
             due = None  # set by a clock that was once ahead
         last_sent = stored.counted if stored is not None and stored.nonresponses and stored.counted <= now else None
         # Where one is alone, a command of somebody else is lost however young it is; its own was sent just now.
-        soon = max(app.rules.note_delay * 2, SOONEST)
+        soon = app.rules.note_delay * 2 or SOONEST
         first = alone and (last_sent is None or now - last_sent >= soon)
         silent = first or policy.note_is_silent(
             due, busy=results.busy(now), now=now, soon=soon, after=app.rules.silence_after, last_sent=last_sent
