@@ -13,6 +13,7 @@
     a silence is found  recover recover recover give up: parked or stopped, one escalation, cooldown
     an outcome          0 again, whatever it was
     sent, claimed       as it was
+    taken along         as it was: by the next tick of its topic, whose cycle is silent under the name of the first
     end of the cooldown as it was: nothing starts by itself
 
 So one silence gets at most `limit` recoveries, each a call at most.
