@@ -327,3 +327,51 @@ def test_a_note_that_was_sent_again_has_its_time_again() -> None:
 )
 def test_how_a_model_is_in_the_words_of_its_history(state: str, cause: str, expected: Condition) -> None:
     assert silence.condition(ModelState.model_validate({"state": state, "cause": cause})) is expected
+
+
+# -- the cycle that a silence began with
+
+
+def ran(number: int, *, until: int | None, **changes: object) -> Cycle:
+    """One that began in this minute, and ended in that one."""
+    values: dict[str, object] = {
+        "id": f"t#{number}",
+        "topic": "t",
+        "tick": str(number),
+        "state": CycleState.DRAINING if until is None else CycleState.DONE,
+        "started": NOW + number * MINUTE,
+        "ended": None if until is None else NOW + until * MINUTE,
+        "sent": 2,
+        "cap": 9,
+    }
+    return Cycle.model_validate(values | changes)
+
+
+GIVEN_UP = {"state": CycleState.STOPPED, "reason": silence.SILENT + "nobody works on them"}
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "first"),
+    [
+        ({}, [], "t#9"),
+        ({}, [ran(5, until=10)], "t#5"),  # it ended when its results were taken along
+        ({}, [ran(5, until=9)], "t#5"),
+        ({}, [ran(5, until=8)], "t#9"),  # it was done with them
+        ({}, [ran(5, until=10), ran(2, until=6)], "t#2"),
+        ({}, [ran(5, until=10), ran(2, until=4)], "t#5"),
+        ({}, [ran(5, until=7, **GIVEN_UP), ran(2, until=6)], "t#2"),
+        ({}, [ran(5, until=7, state=CycleState.STOPPED, reason="unauthorized: mend it")], "t#9"),
+        ({}, [ran(5, until=7, state=CycleState.STOPPED)], "t#9"),
+        ({}, [ran(5, until=7, **(GIVEN_UP | {"state": CycleState.SKIPPED}))], "t#9"),
+        ({}, [ran(8, until=8, sent=0), ran(5, until=10)], "t#5"),  # it had nothing to send, and hides nothing
+        ({}, [ran(5, until=None)], "t#9"),  # it drains beside it
+        ({}, [ran(5, until=10, calls=1)], "t#9"),
+        ({}, [ran(5, until=10, fetched=True)], "t#9"),
+        ({"calls": 1}, [ran(5, until=10)], "t#9"),
+        ({"fetched": True}, [ran(5, until=10)], "t#9"),
+    ],
+)
+def test_a_silence_began_with_the_first_cycle_that_nobody_worked_on(
+    now: dict[str, object], before: list[Cycle], first: str
+) -> None:
+    assert silence.first_of(ran(9, until=None, **now), before).id == first

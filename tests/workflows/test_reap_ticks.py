@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 from tests.workflows.reaping import escalations, told
-from tests.workflows.world import World
+from tests.workflows.world import TOPIC, World
 
 from wikikeeper.models import CycleState, JudgeResult, ReapStale, ResultState, Send, StartCycle
 from wikikeeper.policy.identity import cycle_id
@@ -89,3 +89,19 @@ def test_what_was_given_up_needs_a_person_until_somebody_takes_it_up_whatever_ti
     judge_result(JudgeResult(topic="postgres", result=world.result("a").id, cycle=running.id), world.app)
 
     assert list(standing(world.app.store)) == []
+
+
+def test_another_topics_cycles_are_no_part_of_a_silence(world: World) -> None:
+    world.pages(a="One.")
+    schedule_cycle(StartCycle(topic="postgres", tick="t"), world.app)
+    world.clock.advance(MINUTE)
+    world.topic("sqlite", TOPIC)
+    schedule_cycle(StartCycle(topic="sqlite", tick="t"), world.app)
+    world.app.store.end_cycle(
+        cycle_id("postgres", "t"), CycleState.DONE, world.clock.now(), only_from=frozenset({CycleState.DRAINING})
+    )
+    world.clock.advance(world.app.rules.silence_after)
+
+    reap_stale(ReapStale(), world.app)
+
+    assert world.app.store.silence(f"cycle:{cycle_id('sqlite', 't')}") is not None
