@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -82,34 +81,6 @@ def test_history_is_purged_when_its_time_is_over(store: SqliteRunStore) -> None:
     assert [run.started for run in store.runs()] == [later]
     assert store.page(HASH) is None
     assert store.cycle(CYCLE) is None
-
-
-@pytest.mark.parametrize(
-    ("known", "flags", "writes"),
-    [
-        ({}, {}, False),
-        ({"fetched": True}, {"fetched": True}, False),
-        ({"fetched": True, "refusals": 2}, {"fetched": True}, False),
-        ({"answered": True}, {"answered": True}, False),
-        ({"cap_reached": True}, {"cap_reached": True}, False),
-        ({"answered": True, "refusals": 2}, {"answered": True}, True),
-    ],
-)
-def test_a_flag_that_is_raised_already_costs_no_write(
-    tmp_path: Path, known: dict[str, object], flags: dict[str, bool], writes: bool
-) -> None:
-    store = SqliteRunStore(Database(tmp_path / "state.db"))
-    store.start_cycle(a_cycle(**known))
-    with closing(sqlite3.connect(tmp_path / "state.db")) as beside:
-
-        def version() -> object:
-            """Another one as soon as anybody else has written."""
-            return beside.execute("PRAGMA data_version").fetchone()[0]
-
-        before = version()
-        store.mark_cycle(CYCLE, **flags)
-        assert (version() != before) == writes
-    store.close()
 
 
 def test_a_page_that_was_judged_again_is_kept_for_longer(store: SqliteRunStore) -> None:
