@@ -59,6 +59,15 @@ def fail() -> None:
     raise Throttled
 
 
+def not_taken_back(gate: GateLine, told: dict[str, Callable[[], object]]) -> Permit:
+    """A permit whose slot the store fails to take back."""
+    permit = taken(gate)
+    told["give_back"] = fail
+    with pytest.raises(Throttled):
+        gate.release(permit)
+    return permit
+
+
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
     database = Database(tmp_path / "state.db")
@@ -125,10 +134,7 @@ def test_a_slot_that_was_not_taken_back_is_given_back_by_the_next_look(
 ) -> None:
     """Also where it was done and the answer alone was lost."""
     gate = gate_over(slots)
-    permit = taken(gate)
-    getattr(slots, when)["give_back"] = fail
-    with pytest.raises(Throttled):
-        gate.release(permit)
+    permit = not_taken_back(gate, getattr(slots, when))
     assert not gate.release(permit)
 
     again = taken(gate, patience=LONG)
@@ -143,10 +149,7 @@ def test_a_slot_that_is_owed_and_anothers_by_now_stays_theirs(
     slots: FailingSlots, other: GateLine, clock: SettableClock
 ) -> None:
     gate = gate_over(slots)
-    permit = taken(gate)
-    slots.after["give_back"] = fail
-    with pytest.raises(Throttled):
-        gate.release(permit)
+    not_taken_back(gate, slots.after)
     theirs = taken(other)
 
     refused(gate)
@@ -158,10 +161,7 @@ def test_a_slot_that_is_owed_when_its_lease_has_ended_is_asked_for_no_more(
     slots: FailingSlots, clock: SettableClock
 ) -> None:
     gate = gate_over(slots)
-    permit = taken(gate)
-    slots.before["give_back"] = fail
-    with pytest.raises(Throttled):
-        gate.release(permit)
+    permit = not_taken_back(gate, slots.before)
     clock.advance(2 * TTL)
     slots.before["give_back"] = fail
 

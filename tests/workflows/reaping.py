@@ -40,6 +40,17 @@ def work_and_die(world: World, sends: list[Send], *, at: str = "judge") -> None:
                 judge_result(send.command, world.app)
 
 
+def answer_and_die_at_the_limit(world: World) -> None:
+    """A page that killed its workers has its answer recorded by the last of them, who dies before the verdict."""
+    sends = started(world, a="One.")
+    for _ in range(3):
+        work_and_die(world, sends)
+        world.clock.advance(LEASE)
+        sends = sweep(world)
+    work_and_die(world, sends, at="finish")
+    world.clock.advance(LEASE)
+
+
 @contextmanager
 def killing(world: World, at: str) -> Iterator[None]:
     target: object = world.app.keeper if at == "judge" else world.app.store

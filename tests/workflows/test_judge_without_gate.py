@@ -1,8 +1,8 @@
 """A gate that cannot be asked, or that is slow, says nothing of the page that waits for it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 from tests.workflows.world import RULES, World
@@ -11,6 +11,7 @@ from wikikeeper.adapters.local.gate import SqliteGate
 from wikikeeper.errors import PageRefused, Unusable
 from wikikeeper.fakes import judgement
 from wikikeeper.models import (
+    Claim,
     CycleState,
     FailureKind,
     Judgement,
@@ -23,7 +24,6 @@ from wikikeeper.models import (
     Wait,
 )
 from wikikeeper.policy.identity import cycle_id
-from wikikeeper.ports import Gate
 from wikikeeper.workflows.judge_result import judge_result
 from wikikeeper.workflows.schedule_cycle import close, schedule_cycle
 
@@ -34,32 +34,20 @@ class Throttled(Exception):
     pass
 
 
-@dataclass
-class FaultyGate:
-    """The real one, except for what it is told to do first, each time."""
+class FaultyGate(SqliteGate):
+    """Does what it is told to do before it is asked, each time."""
 
-    inner: Gate
-    first: Callable[[str], None]
+    def __init__(self, world: World, first: Callable[[str], None]) -> None:
+        super().__init__(world.database, 2, world.clock.now)
+        self.first = first
 
     def acquire(self, lane: Lane, holder: str, ttl: timedelta, patience: timedelta) -> Permit | Wait:
         self.first("acquire")
-        return self.inner.acquire(lane, holder, ttl, patience)
+        return super().acquire(lane, holder, ttl, patience)
 
     def renew(self, permit: Permit, ttl: timedelta) -> Permit | None:
         self.first("renew")
-        return self.inner.renew(permit, ttl)
-
-    def left(self, permit: Permit) -> timedelta:
-        return self.inner.left(permit)
-
-    def release(self, permit: Permit) -> bool:
-        return self.inner.release(permit)
-
-    def free_all(self) -> None:
-        self.inner.free_all()
-
-    def turn_away(self) -> None:
-        self.inner.turn_away()
+        return super().renew(permit, ttl)
 
 
 def fails(fault: Exception, *operations: str) -> Callable[[str], None]:
@@ -77,7 +65,7 @@ def runs(world: World, tick: str = "t") -> list[Exception]:
 @pytest.mark.parametrize("fault", [Throttled(), Unusable("the clock of this machine is ahead")])
 def test_a_page_is_never_parked_for_a_gate_that_one_machine_cannot_ask(world: World, fault: Exception) -> None:
     """Others of the same cycle are judged by machines that can."""
-    cannot = replace(world.app, gate=FaultyGate(world.app.gate, fails(fault, "acquire")))
+    cannot = replace(world.app, gate=FaultyGate(world, fails(fault, "acquire")))
     for number, other in enumerate("bcde"):
         world.pages(**{"a": "The page that meets the wrong machine.", other: f"A good page: {number}."})
         sends = schedule_cycle(StartCycle(topic="postgres", tick=f"t{number}"), world.app)
@@ -97,7 +85,7 @@ def test_a_page_is_never_parked_for_a_gate_that_one_machine_cannot_ask(world: Wo
 
 
 def test_a_clock_that_the_gate_refuses_stops_the_cycle_and_says_what_to_do(world: World) -> None:
-    world.app = replace(world.app, gate=FaultyGate(world.app.gate, fails(CLOCK, "acquire")))
+    world.app = replace(world.app, gate=FaultyGate(world, fails(CLOCK, "acquire")))
     world.pages(a="One text.", b="Another text.")
 
     runs(world)
@@ -110,7 +98,7 @@ def test_a_clock_that_the_gate_refuses_stops_the_cycle_and_says_what_to_do(world
 
 
 def test_a_cycle_of_which_no_page_came_to_the_gate_is_no_quiet_success(world: World) -> None:
-    world.app = replace(world.app, gate=FaultyGate(world.app.gate, fails(Throttled(), "acquire")))
+    world.app = replace(world.app, gate=FaultyGate(world, fails(Throttled(), "acquire")))
     world.pages(a="One text.", b="Another text.")
 
     assert [type(error) for error in runs(world)] == [Throttled] * 2
@@ -129,8 +117,8 @@ def slow_count(world: World, took: timedelta) -> None:
     world.app = replace(world.app, gate=SqliteGate(world.database, 2, world.clock.now))
     begin_call = world.app.store.begin_call
 
-    def slow(*given: object) -> object:
-        begun = begin_call(*given)  # type: ignore[arg-type]
+    def slow(claim: Claim, cycle: str, now: datetime, until: datetime) -> Claim | None:
+        begun = begin_call(claim, cycle, now, until)
         world.clock.advance(took)
         return begun
 
@@ -166,7 +154,7 @@ def test_a_permit_that_is_too_short_for_its_call_by_now_is_renewed(
 ) -> None:
     asked: list[str] = []
     slow_count(world, took)
-    world.app = replace(world.app, gate=FaultyGate(world.app.gate, asked.append))
+    world.app = replace(world.app, gate=FaultyGate(world, asked.append))
     world.pages(a="Some text.")
 
     world.cycle()
@@ -177,7 +165,7 @@ def test_a_permit_that_is_too_short_for_its_call_by_now_is_renewed(
 
 def test_a_gate_that_fails_at_the_renewal_leaves_the_call_its_run_and_the_page_waiting(world: World) -> None:
     slow_count(world, RULES.permit_lease - timedelta(seconds=1))
-    world.app = replace(world.app, gate=FaultyGate(world.app.gate, fails(Throttled(), "renew")))
+    world.app = replace(world.app, gate=FaultyGate(world, fails(Throttled(), "renew")))
     world.pages(a="Some text.")
 
     assert [type(error) for error in runs(world)] == [Throttled]

@@ -118,7 +118,8 @@ def test_a_topic_that_a_clock_ahead_checked_runs_each_of_its_ticks_once(
         world.cycle()
     world.clock.advance(YEAR)
     for send in due(world.app):
-        schedule_cycle(send.command, world.app)  # type: ignore[arg-type]
+        assert isinstance(send.command, StartCycle)
+        schedule_cycle(send.command, world.app)
     world.clock.advance(-YEAR)
 
     began = []
@@ -126,7 +127,8 @@ def test_a_topic_that_a_clock_ahead_checked_runs_each_of_its_ticks_once(
         world.clock.advance(timedelta(hours=1))
         for send in due(world.app):
             before = len(list(world.app.store.cycles()))
-            schedule_cycle(send.command, world.app)  # type: ignore[arg-type]
+            assert isinstance(send.command, StartCycle)
+            schedule_cycle(send.command, world.app)
             if len(list(world.app.store.cycles())) > before:
                 began.append(world.clock.now())
 

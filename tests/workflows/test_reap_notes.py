@@ -67,6 +67,14 @@ def test_a_note_that_is_being_written_is_no_silence(world: World) -> None:
     assert [send.command for send in sweep(world)] == [WriteNote(topic="postgres")]
 
 
+def keep_later(world: World, **pages: str) -> None:
+    """One page more is kept, and the command that it sends for its note is lost."""
+    world.pages(**pages)
+    judging = [send.command for send in schedule_cycle(StartCycle(topic="postgres", tick="later"), world.app)]
+    [command] = [command for command in judging if isinstance(command, JudgeResult)]
+    judge_result(command, world.app)
+
+
 def tries(world: World, days: int) -> int:
     """How often the sweeps of so many days send the note's command, and all of them in vain."""
     sent = 0
@@ -83,14 +91,7 @@ def tries(world: World, days: int) -> int:
 def test_a_note_that_was_given_up_once_has_all_its_recoveries_the_next_time(world: World) -> None:
     test_a_new_kept_page_writes_the_note_that_was_given_up(world)
     world.clock.advance(timedelta(days=365))
-    world.pages(c="Three.")
-    [send] = [
-        send
-        for send in schedule_cycle(StartCycle(topic="postgres", tick="later"), world.app)
-        if isinstance(send.command, JudgeResult)
-    ]
-    assert isinstance(send.command, JudgeResult)
-    judge_result(send.command, world.app)
+    keep_later(world, c="Three.")
 
     assert tries(world, days=30) == 3
     assert len(escalations(world)) == 2
@@ -120,14 +121,7 @@ def test_pages_that_are_kept_meanwhile_hide_no_note_that_cannot_be_written(world
 def test_a_page_that_is_kept_after_the_cooldown_brings_a_note_back_that_was_given_up(world: World) -> None:
     test_a_note_that_cannot_be_written_is_tried_three_times_and_told_once(world)
     world.clock.advance(world.app.rules.cooldown)
-    world.pages(b="Two.")
-    [send] = [
-        send
-        for send in schedule_cycle(StartCycle(topic="postgres", tick="later"), world.app)
-        if isinstance(send.command, JudgeResult)
-    ]
-    assert isinstance(send.command, JudgeResult)
-    judge_result(send.command, world.app)  # its WriteNote is lost
+    keep_later(world, b="Two.")
 
     assert tries(world, days=2) == 3
     assert len(escalations(world)) == 2

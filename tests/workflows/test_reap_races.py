@@ -6,12 +6,12 @@ from typing import Any
 from tests.workflows.reaping import (
     LEASE,
     SILENT_CYCLE,
+    answer_and_die_at_the_limit,
     cycle_of,
     escalations,
     just_before,
     started,
     sweep,
-    work_and_die,
 )
 from tests.workflows.world import World
 
@@ -42,13 +42,7 @@ def notes_sent(world: World, sweeps: int) -> int:
 
 
 def test_a_page_whose_answer_is_recorded_is_not_given_up(world: World) -> None:
-    sends = started(world, a="One.")
-    for _ in range(3):
-        work_and_die(world, sends)
-        world.clock.advance(LEASE)
-        sends = sweep(world)
-    work_and_die(world, sends, at="finish")
-    world.clock.advance(LEASE)
+    answer_and_die_at_the_limit(world)
 
     world.run(*sweep(world))
 

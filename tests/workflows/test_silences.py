@@ -4,7 +4,15 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from tests.workflows.reaping import LEASE, SILENT_CYCLE, cycle_of, started, sweep, work_and_die
+from tests.workflows.reaping import (
+    LEASE,
+    SILENT_CYCLE,
+    answer_and_die_at_the_limit,
+    cycle_of,
+    started,
+    sweep,
+    work_and_die,
+)
 from tests.workflows.world import TOPIC, World
 
 from wikikeeper.models import (
@@ -111,13 +119,7 @@ def test_a_claim_is_given_up_at_the_limit(world: World) -> None:
 
 def test_a_claim_whose_answer_is_recorded_is_shown_as_what_the_sweep_does(world: World) -> None:
     """It died between the run and the verdict, at the limit: the next claim has its verdict without a call."""
-    sends = started(world, a="One.")
-    for _ in range(3):
-        work_and_die(world, sends)
-        world.clock.advance(LEASE)
-        sends = sweep(world)
-    work_and_die(world, sends, at="finish")
-    world.clock.advance(LEASE)
+    answer_and_die_at_the_limit(world)
 
     assert seen(world) == [(f"result:{world.result('a').id}", "postgres", Action.RECOVER, 3, False)]
     world.run(*sweep(world))

@@ -65,6 +65,7 @@ def acquire(lane: Lane, app: App) -> HeldPermit | Wait:
 
 @contextmanager
 def _gate_asked() -> Iterator[None]:
+    """Whatever is raised inside, a store's or a clock's, is the gate's: nothing of a page is at work there."""
     try:
         yield
     except Exception as fault:

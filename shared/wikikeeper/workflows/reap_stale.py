@@ -165,7 +165,8 @@ def _search(silent: Silent, cycle: Cycle, app: App) -> list[Send]:
 
 
 def _cycle(silent: Silent, cycle: Cycle, app: App) -> list[Send]:
-    now, first = app.clock.now(), silent.first or cycle
+    assert silent.first is not None  # it drains
+    now, first = app.clock.now(), silent.first
     known = policy.since_heard(silent.stored, first.active or first.started, now)
     if silent.action is Action.GIVE_UP:
         if not _as_seen(cycle, app):

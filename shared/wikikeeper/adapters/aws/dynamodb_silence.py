@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from wikikeeper.adapters.aws.dynamodb_items import (
     ESCALATIONS,
@@ -22,10 +22,7 @@ from wikikeeper.adapters.aws.dynamodb_listing import OPEN, entries, items
 from wikikeeper.adapters.aws.dynamodb_table import Item, Key, Scalar, Table
 from wikikeeper.adapters.aws.packing import pack
 from wikikeeper.models import Escalation, ModelSighting, Silence
-
-OVERTAKEN = timedelta(seconds=5)
-"""How far before the last one a sighting may lie because it was stored late: then it says nothing new. What lies further
-before shows that the last one's clock was ahead, and takes its place."""
+from wikikeeper.policy.sightings import was_ahead
 
 
 class Silences:
@@ -89,7 +86,7 @@ class Silences:
             return self.table.put_new(_sighting_item(sighting))
         last = _sighting_from(item)
         alike = (last.condition, last.cause) == (sighting.condition, sighting.cause)
-        if last.since - sighting.since <= OVERTAKEN:
+        if not was_ahead(last, sighting):
             if alike or sighting.since <= last.since:
                 return False
             self.table.put_new(_sighting_past(last))

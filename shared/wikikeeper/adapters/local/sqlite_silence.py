@@ -2,15 +2,12 @@
 
 import sqlite3
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from wikikeeper.adapters.local.sqlite_database import Database
 from wikikeeper.adapters.local.sqlite_rows import Row, insert, micros, moment, some_micros, some_moment
 from wikikeeper.models import Condition, Escalation, ModelSighting, Silence
-
-OVERTAKEN = timedelta(seconds=5)
-"""How far before the last one a sighting may lie because it was stored late: then it says nothing new. What lies further
-before shows that the last one's clock was ahead, and takes its place."""
+from wikikeeper.policy.sightings import was_ahead
 
 
 class Silences:
@@ -76,18 +73,19 @@ class Silences:
         }
 
         def work(connection: sqlite3.Connection) -> bool:
-            last = connection.execute(
+            newest = connection.execute(
                 "SELECT * FROM sightings WHERE model = ? ORDER BY since DESC LIMIT 1", (sighting.model,)
             ).fetchone()
-            alike = last is not None and (last["condition"], last["cause"]) == (sighting.condition, sighting.cause)
-            if last is not None:
-                since = moment(last["since"])
-                if since - sighting.since > OVERTAKEN:
+            alike = False
+            if newest is not None:
+                last = _sighting(newest)
+                alike = (last.condition, last.cause) == (sighting.condition, sighting.cause)
+                if was_ahead(last, sighting):
                     # The newest is how the model is: what a clock that was ahead saw would stand over it.
                     connection.execute(
                         "DELETE FROM sightings WHERE model = ? AND since >= ?", (sighting.model, micros(sighting.since))
                     )
-                elif alike or sighting.since <= since:
+                elif alike or sighting.since <= last.since:
                     return False
             connection.execute(insert("sightings", row), row)
             return not alike
